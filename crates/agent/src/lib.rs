@@ -1,0 +1,1 @@
+//! The agent: journal, spool, step machine, uplink.

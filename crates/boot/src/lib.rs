@@ -1,0 +1,1 @@
+//! Boot methods: preflight, install, arm once, confirm, restore.

@@ -1,0 +1,1 @@
+//! klab: submit, watch, compare.

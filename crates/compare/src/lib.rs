@@ -1,0 +1,1 @@
+//! Samples of variants side by side, with statistics.

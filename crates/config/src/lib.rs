@@ -1,0 +1,1 @@
+//! YAML plans and settings to model values, with diagnostics that name the place and the mend.

@@ -1,0 +1,1 @@
+//! The controller: gRPC services, leases, ingest.

@@ -1,0 +1,1 @@
+//! Kernel packages: reading deb, tar and image files into one canonical kernel.

@@ -1,0 +1,1 @@
+//! Runs one workload: process groups, cgroups, ftrace capture, the quiet window.

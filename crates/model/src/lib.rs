@@ -1,0 +1,1 @@
+//! The words of klab as types: ids, variants, runs, boards, and their state machines.

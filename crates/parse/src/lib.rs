@@ -1,0 +1,1 @@
+//! Artifact bytes to samples: one versioned parser per format.

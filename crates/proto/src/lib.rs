@@ -1,0 +1,1 @@
+//! The gRPC API of klab: generated code and the conversions to and from the model.

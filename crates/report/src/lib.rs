@@ -1,0 +1,1 @@
+//! Comparisons to text, JSON and Markdown; renders only.

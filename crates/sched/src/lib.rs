@@ -1,0 +1,1 @@
+//! Jobs to runs, and (boards, runs, now) to assignments: pure functions.

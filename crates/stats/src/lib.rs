@@ -1,0 +1,1 @@
+//! Numbers to estimates: means, percentiles, spreads.

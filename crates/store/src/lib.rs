@@ -1,0 +1,1 @@
+//! Rows in SQLite or PostgreSQL through one SQL text, objects by digest.

@@ -1,0 +1,1 @@
+//! Named tasks, cancellation, injected clock and randomness, back-off.

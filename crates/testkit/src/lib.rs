@@ -1,0 +1,1 @@
+//! Builders, a fake board and golden helpers for tests.

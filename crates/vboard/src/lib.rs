@@ -1,0 +1,1 @@
+//! Virtual boards: images from Debian packages, QEMU, consoles, power.
