@@ -1,1 +1,56 @@
-//! The words of klab as types: ids, variants, runs, boards, and their state machines.
+//! The words of klab as types.
+//!
+//! A **series** of patches gives **variants**; each variant is one **kernel** to be
+//! measured. A **job** asks for variants × **boards** × a **plan**, in rounds. Each round
+//! has one **run** per variant and board: one boot that executes the plan once. A run
+//! holds **trials** (one execution of one workload), trials leave **artifacts**, and
+//! artifacts are turned into **samples**.
+//!
+//! Everything here is pure: no clock, no files, no network. Whatever enters from outside
+//! goes through a parsing constructor, so a value of one of these types is a legal value.
+//! The two state machines, [`RunState`] and [`BoardState`], are the only places where a
+//! transition is decided; stores save what they return and services only ask them.
+
+mod arch;
+mod artifact;
+mod board;
+mod digest;
+mod event;
+mod facts;
+mod failure;
+mod id;
+mod job;
+mod kernel;
+mod name;
+mod order;
+mod plan;
+mod run;
+mod sample;
+mod series;
+mod span;
+mod text;
+mod time;
+
+pub use arch::Arch;
+pub use artifact::{Artifact, ArtifactKind, ArtifactName};
+pub use board::{
+    Board, BoardError, BoardSelector, BoardState, Busy, Presence, Session, Tag, TagSelector,
+};
+pub use digest::{BuildId, Digest, Digester};
+pub use event::{AgentEvent, EventBody, Identity, IdentityProof, Perturbation, TrialResult};
+pub use facts::{BoardFacts, Capability, TrialFacts};
+pub use failure::{Failure, FailureClass};
+pub use id::{ArtifactId, InstanceId, JobId, RunId, SessionId};
+pub use job::{BoardSlot, Job, JobState, Owner, Variant};
+pub use kernel::{Kernel, KernelOffer};
+pub use name::{BoardName, KernelName, PlanName, VariantName, WorkloadName};
+pub use order::{Fence, Order, OrderKernel, Step, StepKind, TrialIndex};
+pub use plan::{
+    ArtifactRule, IfMissing, Load, Plan, ResultFormat, TimeLimits, TracePlan, TrialPlan, Workload,
+};
+pub use run::{Assignment, Outcome, Run, RunEvent, RunState, TransitionError};
+pub use sample::{Direction, Metric, Sample, Unit};
+pub use series::{Patch, Series};
+pub use span::Span;
+pub use text::InvalidText;
+pub use time::{Timestamp, from_micros, to_micros};
