@@ -1,0 +1,158 @@
+//! Host tools: which are needed, which are missing, how to get them.
+//!
+//! Everything comes from Debian packages. [`check`] looks; [`install_missing`] also mends, which
+//! needs root (or a `sudo` that does not ask).
+
+use std::path::Path;
+
+use crate::command::{find, run, tool};
+use crate::{Error, Result};
+
+/// Where a tool is found on a Debian host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// An executable in PATH or the system folders.
+    Program(&'static str),
+    /// A file that a package installs at a fixed place.
+    File(&'static str),
+}
+
+/// A needed tool and the Debian package that brings it.
+const NEEDED: [(Place, &str); 15] = [
+    (Place::Program("qemu-system-x86_64"), "qemu-system-x86"),
+    (Place::Program("qemu-img"), "qemu-utils"),
+    (Place::Program("mmdebstrap"), "mmdebstrap"),
+    (Place::Program("mke2fs"), "e2fsprogs"),
+    (Place::Program("mcopy"), "mtools"),
+    (Place::Program("mformat"), "mtools"),
+    (Place::Program("sfdisk"), "fdisk"),
+    (Place::Program("grub-mkimage"), "grub-common"),
+    (Place::File(crate::grub::BOOT_IMG), "grub-pc-bin"),
+    (Place::Program("setpriv"), "util-linux"),
+    (Place::Program("dpkg-deb"), "dpkg"),
+    (Place::Program("apt-get"), "apt"),
+    (Place::Program("apt-cache"), "apt"),
+    (Place::Program("tar"), "tar"),
+    (Place::Program("cp"), "coreutils"),
+];
+
+impl Place {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Program(name) | Self::File(name) => name,
+        }
+    }
+
+    fn is_there(self) -> bool {
+        match self {
+            Self::Program(name) => find(name).is_some(),
+            Self::File(path) => Path::new(path).is_file(),
+        }
+    }
+}
+
+/// The apt-get command that installs these packages, each named once.
+#[must_use]
+pub fn install_line(packages: &[&str]) -> String {
+    format!(
+        "apt-get install --no-install-recommends {}",
+        packages.join(" ")
+    )
+}
+
+/// The tools that are missing and their packages, without doubles.
+fn missing() -> (Vec<String>, Vec<&'static str>) {
+    missing_of(&NEEDED, Place::is_there)
+}
+
+fn missing_of(
+    needed: &[(Place, &'static str)],
+    there: impl Fn(Place) -> bool,
+) -> (Vec<String>, Vec<&'static str>) {
+    let (mut tools, mut packages) = (Vec::new(), Vec::new());
+    for &(place, package) in needed.iter().filter(|(place, _)| !there(*place)) {
+        tools.push(place.name().to_owned());
+        if !packages.contains(&package) {
+            packages.push(package);
+        }
+    }
+    (tools, packages)
+}
+
+/// Checks that every needed host tool is there.
+///
+/// # Errors
+/// [`Error::MissingTools`] names all that are missing and the one command that installs them.
+pub fn check() -> Result<()> {
+    let (tools, packages) = missing();
+    if tools.is_empty() {
+        return Ok(());
+    }
+    Err(Error::MissingTools {
+        tools,
+        install: install_line(&packages),
+    })
+}
+
+/// Installs what [`check`] misses, through apt-get. `say` gets one line per thing done.
+/// Returns the packages that were installed.
+///
+/// # Errors
+/// [`Error::MissingTools`] if the process is not root and `sudo` would ask for a password;
+/// [`Error::Tool`] if apt-get failed.
+pub fn install_missing(mut say: impl FnMut(&str)) -> Result<Vec<&'static str>> {
+    let (tools, packages) = missing();
+    if packages.is_empty() {
+        return Ok(packages);
+    }
+    let sudo = !rustix::process::geteuid().is_root();
+    if sudo && run(tool("sudo").args(["-n", "true"])).is_err() {
+        return Err(Error::MissingTools {
+            tools,
+            install: install_line(&packages),
+        });
+    }
+    say(&format!(
+        "running {}{}",
+        if sudo { "sudo " } else { "" },
+        install_line(&packages)
+    ));
+    let install = || {
+        run(apt_get(sudo)
+            .args(["install", "-y", "--no-install-recommends"])
+            .args(&packages))
+    };
+    if install().is_err() {
+        say("package lists may be old: running apt-get update and trying again");
+        run(apt_get(sudo).arg("update"))?;
+        install()?;
+    }
+    check()?;
+    Ok(packages)
+}
+
+fn apt_get(sudo: bool) -> std::process::Command {
+    if !sudo {
+        return tool("apt-get");
+    }
+    let mut command = tool("sudo");
+    command.args(["-n", "apt-get"]);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_tools_name_each_package_once() {
+        let (tools, packages) = missing_of(&NEEDED, |p| {
+            !matches!(p, Place::Program("mcopy" | "mformat" | "qemu-img"))
+        });
+        assert_eq!(tools, ["qemu-img", "mcopy", "mformat"]);
+        assert_eq!(
+            install_line(&packages),
+            "apt-get install --no-install-recommends qemu-utils mtools"
+        );
+    }
+}
