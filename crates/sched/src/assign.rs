@@ -212,8 +212,7 @@ impl<'a> Boards<'a> {
     fn fitting(&self, tags: &TagSelector, entry: &JobEntry<'_>) -> Option<&'a BoardName> {
         let taken = |name: &BoardName| {
             let by_slot = |slot: &BoardSlot| slot.board() == Some(name);
-            entry.job.boards.iter().any(by_slot)
-                || self.newly_bound.contains(&(entry.job.id, name))
+            entry.job.boards.iter().any(by_slot) || self.newly_bound.contains(&(entry.job.id, name))
         };
         self.free
             .iter()
