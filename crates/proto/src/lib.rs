@@ -1,1 +1,29 @@
-//! The gRPC API of klab: generated code and the conversions to and from the model.
+//! The gRPC API of klab, package `klab.v1`.
+//!
+//! [`v1`] holds the generated messages, clients (feature `client`) and servers (feature
+//! `server`). The modules beside it turn messages into model values and back:
+//! `v1::Order` from outside becomes a [`klab_model::Order`] with `TryFrom`, or a
+//! [`ConvertError`] that names the field. Nothing behind this crate handles an unchecked
+//! message.
+//!
+//! [`status`] is the one place that decides which gRPC status an error becomes.
+
+mod convert;
+mod error;
+pub mod status;
+
+/// Generated from `proto/klab/v1/*.proto`; the comments there are the documentation.
+#[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
+pub mod v1 {
+    tonic::include_proto!("klab.v1");
+}
+
+pub use convert::{attempt_ref, board_slot, duration, kernel_message, span_of, tags_of};
+pub use error::ConvertError;
+
+/// The encoded `FileDescriptorSet` of the API, for reflection.
+pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/klab_descriptor.bin"));
+
+/// Bytes of one chunk of a kernel, an artifact or a console; far below the decode limit
+/// of 4 MiB, so that no file delays a heartbeat for long.
+pub const CHUNK: usize = 512 * 1024;

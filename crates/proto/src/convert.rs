@@ -1,0 +1,11 @@
+//! Conversions, by subject. From the model to a message is `From`, the other way is
+//! `TryFrom` with a [`ConvertError`](crate::ConvertError) that names the field.
+
+mod agent;
+mod common;
+mod plan;
+mod user;
+
+pub use agent::attempt_ref;
+pub use common::{duration, span_of, tags_of};
+pub use user::{board_slot, kernel_message};
