@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::{Error, Result};
 
 /// First member of every seed; must be the path in rcS.
-const VERSION: &str = "var/lib/klab-seed.version";
+const VERSION: &str = "var/lib/klab-seed.new";
 
 /// A further file for the board.
 #[derive(Debug, Clone, PartialEq, Eq)]
