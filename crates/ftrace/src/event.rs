@@ -295,6 +295,15 @@ mod tests {
     }
 
     #[test]
+    fn an_event_quoted_in_a_message_is_not_the_event() {
+        let quoting = read(
+            "    bash-1         0d..3.    9us : saw: bash-2  1d..3.   77us : x",
+            5,
+        );
+        assert_eq!((quoting.pid, quoting.time_us), (1, 9));
+    }
+
+    #[test]
     fn wakeups_and_switches() {
         let EventKind::Switch(switch) = read(
             "stress-n-104       0d..3. 256771us+:      104:120:R ==> [000]     106:  0:R a b",
