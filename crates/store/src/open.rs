@@ -1,0 +1,220 @@
+//! Opening: locks, connections, migrations.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use klab_model::Fence;
+use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{Any, AnyPool, ConnectOptions, Row, SqlSafeStr, Transaction};
+
+use crate::{Objects, StoreError, sql};
+
+/// Where the rows are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Database {
+    /// A SQLite file; made if it is not there.
+    Sqlite(PathBuf),
+    /// The URL of a PostgreSQL database: `postgres://user:password@host/name`.
+    Postgres(String),
+}
+
+/// Where a store is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreLocation {
+    /// The rows.
+    pub database: Database,
+    /// The folder for objects and uploads; made if it is not there.
+    pub folder: PathBuf,
+}
+
+impl StoreLocation {
+    /// Everything in one folder, rows in SQLite.
+    pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
+        let folder = folder.into();
+        Self {
+            database: Database::Sqlite(folder.join("klab.db")),
+            folder,
+        }
+    }
+}
+
+/// The memory of a controller. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// One connection on SQLite, which allows one writer; many on PostgreSQL.
+    writers: AnyPool,
+    readers: AnyPool,
+    objects: Objects,
+    /// Held until the store is dropped.
+    _locks: Vec<File>,
+}
+
+const READERS: u32 = 4;
+const POSTGRES_CONNECTIONS: u32 = 8;
+
+impl Store {
+    /// Opens a store, makes it if it is not there, and brings its tables up to date.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] if another controller has it open (SQLite only: PostgreSQL
+    /// is for sharing), [`StoreError::File`], [`StoreError::Database`],
+    /// [`StoreError::Migration`].
+    pub async fn open(location: &StoreLocation) -> Result<Store, StoreError> {
+        make_folder(&location.folder)?;
+        let (writers, readers, locks) = match &location.database {
+            Database::Sqlite(path) => {
+                let locks = vec![
+                    lock(&location.folder.join("klab.lock"))?,
+                    lock(&beside(path, ".lock"))?,
+                ];
+                let (writers, readers) = open_sqlite(path).await?;
+                (writers, readers, locks)
+            }
+            Database::Postgres(url) => {
+                let pool = open_postgres(url).await?;
+                (pool.clone(), pool, Vec::new())
+            }
+        };
+        let objects = Objects::open(&location.folder).await?;
+        Ok(Store {
+            inner: Arc::new(Inner {
+                writers,
+                readers,
+                objects,
+                _locks: locks,
+            }),
+        })
+    }
+
+    /// The bytes.
+    pub fn objects(&self) -> &Objects {
+        &self.inner.objects
+    }
+
+    /// A fencing token that is greater than every one given out before.
+    ///
+    /// # Errors
+    /// [`StoreError::Database`].
+    pub async fn next_fence(&self) -> Result<Fence, StoreError> {
+        let context = "count up the fence";
+        let row = sqlx::query(sql::FENCE_NEXT)
+            .fetch_one(self.writers())
+            .await
+            .map_err(StoreError::database(context))?;
+        let value: i64 = row
+            .try_get("value")
+            .map_err(StoreError::database(context))?;
+        Ok(Fence(value.unsigned_abs()))
+    }
+
+    /// Waits for open transactions and closes every connection.
+    pub async fn close(&self) {
+        self.inner.readers.close().await;
+        self.inner.writers.close().await;
+    }
+
+    pub(crate) fn readers(&self) -> &AnyPool {
+        &self.inner.readers
+    }
+
+    pub(crate) fn writers(&self) -> &AnyPool {
+        &self.inner.writers
+    }
+
+    /// A transaction that may write; undone unless it is committed.
+    pub(crate) async fn begin(&self) -> Result<Transaction<'static, Any>, StoreError> {
+        self.writers()
+            .begin()
+            .await
+            .map_err(StoreError::database("begin a transaction"))
+    }
+}
+
+async fn open_sqlite(path: &Path) -> Result<(AnyPool, AnyPool), StoreError> {
+    sqlx::any::install_default_drivers();
+    let path = std::path::absolute(path).map_err(StoreError::file("find", path, 0))?;
+    let url = SqliteConnectOptions::new()
+        .filename(&path)
+        .create_if_missing(true)
+        .to_url_lossy();
+    let options = AnyConnectOptions::from_url(&url).map_err(StoreError::database("open"))?;
+    let pool = |size| {
+        AnyPoolOptions::new()
+            .max_connections(size)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .after_connect(|connection, _| {
+                Box::pin(async move {
+                    sqlx::raw_sql(sql::SQLITE_SETUP).execute(connection).await?;
+                    Ok(())
+                })
+            })
+            .connect_with(options.clone())
+    };
+    let writers = pool(1).await.map_err(StoreError::database("open"))?;
+    migrate(&writers, include_str!("../migrations/sqlite/0001_rows.sql")).await?;
+    let readers = pool(READERS).await.map_err(StoreError::database("open"))?;
+    Ok((writers, readers))
+}
+
+async fn open_postgres(url: &str) -> Result<AnyPool, StoreError> {
+    sqlx::any::install_default_drivers();
+    let pool = AnyPoolOptions::new()
+        .max_connections(POSTGRES_CONNECTIONS)
+        .connect(url)
+        .await
+        .map_err(StoreError::database("connect"))?;
+    migrate(&pool, include_str!("../migrations/postgres/0001_rows.sql")).await?;
+    Ok(pool)
+}
+
+/// Runs what has not been run. On PostgreSQL an advisory lock lets one controller do it.
+async fn migrate(pool: &AnyPool, rows: &'static str) -> Result<(), StoreError> {
+    let migration = |version, name: &'static str, text: &'static str| {
+        let text = text.into_sql_str();
+        Migration::new(version, name.into(), MigrationType::Simple, text, false)
+    };
+    Migrator::with_migrations(vec![migration(1, "rows", rows)])
+        .run(pool)
+        .await
+        .map_err(|source| StoreError::Migration {
+            source: Box::new(source),
+        })
+}
+
+fn lock(path: &Path) -> Result<File, StoreError> {
+    if let Some(folder) = path.parent() {
+        make_folder(folder)?;
+    }
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path)
+        .map_err(StoreError::file("open", path, 0))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Locked {
+            path: path.to_owned(),
+        }),
+        Err(TryLockError::Error(source)) => Err(StoreError::file("lock", path, 0)(source)),
+    }
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn make_folder(path: &Path) -> Result<(), StoreError> {
+    fs::create_dir_all(path).map_err(StoreError::file("make the folder", path, 0))
+}
