@@ -30,9 +30,10 @@ pub fn parse_plan(file: &str, text: &str) -> Result<Plan, Diagnostics> {
     let root = match yaml::parse(text) {
         Ok(node) => node,
         Err(error) => {
-            let mut problem = Problem::new(error.message, error.expected);
-            if text.contains("{out}") && error.expected == "valid YAML" {
-                problem = problem.help("text with { } needs quotes, such as \"{out}/x.json\"");
+            let found = format!("invalid YAML ({})", error.message);
+            let mut problem = Problem::new(found, error.expected);
+            if error.message.contains("flow") || error.message.contains("block mapping") {
+                problem = problem.help("text with braces needs quotes, such as \"{out}/x.json\"");
             }
             return Err(Diagnostics::one(problem.at(file, text, error.place, "")));
         }

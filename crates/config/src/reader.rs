@@ -24,8 +24,6 @@ pub(crate) struct Fields<'n> {
     place: Place,
     path: String,
     present: Vec<(&'static str, &'n Node)>,
-    /// Fields that an unknown one was probably meant to be.
-    mistyped: Vec<&'static str>,
 }
 
 impl<'n> Fields<'n> {
@@ -98,13 +96,14 @@ impl<'a> Reader<'a> {
             place: at.node.place,
             path: at.path.clone(),
             present: Vec::new(),
-            mistyped: Vec::new(),
         };
+        let mut mistyped = Vec::new();
         let mut first_lines = Vec::new();
         for (key, value) in entries {
             let name = key_text(&key.value);
             let Some(name) = known.iter().copied().find(|known| *known == name) else {
-                fields.mistyped.extend(self.unknown_field(at, key, known));
+                let meant = self.unknown_field(at, key, known);
+                mistyped.extend(meant.map(|meant| (meant, value)));
                 continue;
             };
             if let Some((_, line)) = first_lines.iter().find(|(seen, _)| *seen == name) {
@@ -115,6 +114,13 @@ impl<'a> Reader<'a> {
             }
             first_lines.push((name, key.place.line));
             fields.present.push((name, value));
+        }
+        // What was meant is read on, so that it is neither called missing nor left
+        // unchecked. The unknown field has been reported: nothing is accepted.
+        for (meant, value) in mistyped {
+            if fields.get(meant).is_none() {
+                fields.present.push((meant, value));
+            }
         }
         Some(fields)
     }
@@ -144,8 +150,7 @@ impl<'a> Reader<'a> {
         expected: &str,
     ) -> Option<At<'n>> {
         let at = fields.get(name);
-        // Whoever mistyped the name need not be told that it is missing too.
-        if at.is_none() && !fields.mistyped.contains(&name) {
+        if at.is_none() {
             let problem = Problem::new(format!("no field `{name}`"), expected);
             self.report_at(fields.place, &join(&fields.path, name), problem);
         }
@@ -202,8 +207,11 @@ impl<'a> Reader<'a> {
     pub(crate) fn word<T: Copy>(&mut self, at: &At<'_>, words: &[(&'static str, T)]) -> Option<T> {
         let names: Vec<&'static str> = words.iter().map(|(name, _)| *name).collect();
         let expected = format!("one of {}", listed(&names));
-        let text = self.text(at, &expected)?;
-        let value = words.iter().find(|(name, _)| *name == text);
+        let Value::Text(text) = &at.node.value else {
+            self.report(at, Problem::new(describe(&at.node.value), expected));
+            return None;
+        };
+        let value = words.iter().find(|(name, _)| name == text);
         if value.is_none() {
             let problem = Problem::new(quoted(text), expected);
             self.report(at, problem.nearest(nearest(text, names)));
@@ -219,19 +227,30 @@ impl<'a> Reader<'a> {
         let number = number.filter(|number| range.contains(number));
         if number.is_none() {
             let expected = format!("a whole number from {} to {}", range.start(), range.end());
-            self.report(at, Problem::new(describe(&at.node.value), expected));
+            let mut problem = Problem::new(describe(&at.node.value), expected);
+            if matches!(&at.node.value, Value::Text(text) if text.parse::<u32>().is_ok()) {
+                problem = problem.help("write the number without quotes");
+            }
+            self.report(at, problem);
         }
         number
     }
 
     pub(crate) fn flag(&mut self, at: &At<'_>) -> Option<bool> {
-        match at.node.value {
-            Value::Bool(flag) => Some(flag),
-            _ => {
-                self.report(at, Problem::new(describe(&at.node.value), "true or false"));
-                None
-            }
+        if let Value::Bool(flag) = at.node.value {
+            return Some(flag);
         }
+        let meant = match &at.node.value {
+            Value::Text(text) => match text.to_lowercase().as_str() {
+                "yes" | "on" | "y" | "true" => Some("true"),
+                "no" | "off" | "n" | "false" => Some("false"),
+                _ => None,
+            },
+            _ => None,
+        };
+        let problem = Problem::new(describe(&at.node.value), "true or false");
+        self.report(at, problem.nearest(meant));
+        None
     }
 
     /// Reads a list with a legal number of items.

@@ -54,6 +54,27 @@ const MAX_NODES: usize = 20_000;
 const MAX_DEPTH: usize = 32;
 const LIMITS: &str = "at most 20000 values, aliases included, nested at most 32 deep";
 
+/// What to do about the usual mistakes, by a part of the library's message. A message
+/// that is not listed is shown all the same.
+const HINTS: [(&str, &str); 10] = [
+    ("too large or too complex", LIMITS),
+    ("recursion limit exceeded", LIMITS),
+    ("multiple found", "one YAML document per file"),
+    ("tabs disallowed", "spaces for indentation"),
+    ("unclosed quote", "a closing quote"),
+    ("unclosed bracket", "a closing bracket"),
+    (
+        "mapping values are not allowed",
+        "fields of one mapping at the same indentation, and quotes around text with ': '",
+    ),
+    ("reference to unknown value", "an alias of an anchor above"),
+    (
+        "Recursive reference",
+        "an alias of an anchor that ends above",
+    ),
+    ("unsupported tag", "values without tags"),
+];
+
 fn options() -> Options {
     serde_yaml::options! {
         budget: serde_yaml::budget! {
@@ -87,24 +108,16 @@ pub(crate) fn parse(text: &str) -> Result<Node, SyntaxError> {
 }
 
 fn syntax_error(error: &serde_yaml::Error) -> SyntaxError {
-    use serde_yaml::Error;
     let error = error.without_snippet();
     let location = error.location().unwrap_or(serde_yaml::Location::UNKNOWN);
-    let expected = match error {
-        Error::Budget { .. }
-        | Error::AliasReplayLimitExceeded { .. }
-        | Error::AliasExpansionLimitExceeded { .. }
-        | Error::AliasReplayStackDepthExceeded { .. }
-        | Error::AliasReplayCounterOverflow { .. } => LIMITS,
-        Error::MultipleDocuments { .. } => "one YAML document per file",
-        _ => "valid YAML",
-    };
+    let message = UserMessageFormatter
+        .format_message(error)
+        .replace(char::is_control, "\u{fffd}");
+    let hint = HINTS.iter().find(|(part, _)| message.contains(part));
     SyntaxError {
         place: place(location),
-        message: UserMessageFormatter
-            .format_message(error)
-            .replace(char::is_control, "\u{fffd}"),
-        expected,
+        expected: hint.map_or("valid YAML", |(_, expected)| expected),
+        message,
     }
 }
 
