@@ -3,9 +3,10 @@
 
 mod agent;
 mod common;
+mod feed;
 mod plan;
 mod user;
 
 pub use agent::attempt_ref;
-pub use common::{duration, span_of, tags_of};
+pub use common::{arch_of, duration, duration_of, span_of, tags_of};
 pub use user::{board_slot, kernel_message};

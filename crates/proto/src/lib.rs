@@ -18,7 +18,9 @@ pub mod v1 {
     tonic::include_proto!("klab.v1");
 }
 
-pub use convert::{attempt_ref, board_slot, duration, kernel_message, span_of, tags_of};
+pub use convert::{
+    arch_of, attempt_ref, board_slot, duration, duration_of, kernel_message, span_of, tags_of,
+};
 pub use error::ConvertError;
 
 /// The encoded `FileDescriptorSet` of the API, for reflection.

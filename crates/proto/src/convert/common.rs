@@ -18,7 +18,11 @@ impl From<model::Arch> for v1::Arch {
     }
 }
 
-pub(super) fn arch_of(field: &str, value: i32) -> Result<model::Arch, ConvertError> {
+/// An architecture from a message.
+///
+/// # Errors
+/// [`ConvertError`] if it is missing or unknown.
+pub fn arch_of(field: &str, value: i32) -> Result<model::Arch, ConvertError> {
     match v1::Arch::try_from(value) {
         Ok(v1::Arch::X8664) => Ok(model::Arch::X86_64),
         Ok(v1::Arch::Riscv64) => Ok(model::Arch::Riscv64),
@@ -85,7 +89,11 @@ pub fn duration(duration: Duration) -> prost_types::Duration {
     }
 }
 
-pub(super) fn duration_of(
+/// A duration from a message.
+///
+/// # Errors
+/// [`ConvertError`] if it is missing or negative.
+pub fn duration_of(
     field: &str,
     value: Option<prost_types::Duration>,
 ) -> Result<Duration, ConvertError> {

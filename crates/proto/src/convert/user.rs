@@ -6,7 +6,7 @@ use prost_types::Timestamp;
 use super::common::tag_messages;
 use crate::v1;
 
-fn timestamp(time: model::Timestamp) -> Timestamp {
+pub(super) fn timestamp(time: model::Timestamp) -> Timestamp {
     Timestamp {
         seconds: time.as_second(),
         nanos: time.subsec_nanosecond(),
