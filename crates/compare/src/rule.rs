@@ -64,5 +64,6 @@ pub(crate) const CHANGE_RULE: &str = "percent is the change against the first va
 pub(crate) const PERCENTILE_RULE: &str = "Pctile.p is element max(1, int(n * p / 100)) of the \
     samples sorted best first; samples of all trials and rounds of a variant are pooled";
 
-pub(crate) const EXCLUSION_RULE: &str = "attempts that the infrastructure broke and runs that \
-    have not ended are left out; trials that ended well before their kernel failed are counted";
+pub(crate) const EXCLUSION_RULE: &str = "attempts that the infrastructure broke, runs that have \
+    not ended, and trials that failed; trials that ended well before their kernel failed are \
+    counted";

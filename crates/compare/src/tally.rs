@@ -84,7 +84,10 @@ impl fmt::Display for Absence {
             Absence::NoRuns => f.write_str("no run on this board"),
             Absence::NotMeasured => f.write_str("its runs were done, but no trial gave a sample"),
             Absence::NoRunDone(tally) => {
-                write!(f, "none of {} runs was done", tally.runs())?;
+                match tally.runs() {
+                    1 => f.write_str("its only run was not done")?,
+                    runs => write!(f, "none of its {runs} runs was done")?,
+                }
                 let parts = [
                     (tally.kernel_failed, "kernel failed"),
                     (tally.workload_failed, "workload failed"),

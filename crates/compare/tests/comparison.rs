@@ -1,5 +1,7 @@
 //! Comparisons over made-up jobs, against numbers computed by hand.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use klab_compare::{
     Absence, BoardComparison, Cell, CompareError, Input, MetricComparison, Observation, RunRecord,
     RunTally, SignificanceRule, Statistic, compare,
@@ -266,7 +268,7 @@ fn a_variant_without_samples_keeps_its_column_and_gets_a_reason() {
     assert_eq!(
         reasons,
         [
-            "none of 2 runs was done: 2 kernel failed",
+            "none of its 2 runs was done: 2 kernel failed",
             "no run on this board"
         ]
     );

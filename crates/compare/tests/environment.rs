@@ -1,5 +1,7 @@
 //! What differed between variants besides the kernel.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use klab_compare::{EnvironmentDifference, TrialConditions, conditions, environment_differences};
 use klab_model::{BoardName, Perturbation, TrialFacts, VariantName};
 

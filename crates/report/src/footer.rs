@@ -6,6 +6,9 @@ use klab_model::BoardName;
 use crate::number::number;
 use crate::{Report, Table, TraceEvidence, WorstTrace};
 
+const ENVIRONMENT_RULE: &str = "Environment: of the command line only the words that some trials \
+    lack are shown; klab.*, BOOT_IMAGE= and initrd= always differ and are not compared.";
+
 /// What the agent cost and how warm it was, on one board.
 pub(crate) fn conditions(report: &Report, board: &BoardName) -> Table {
     let mut table = Table::new([
@@ -44,7 +47,7 @@ fn of_board<'a>(
 fn temperature(conditions: &VariantConditions) -> String {
     let degrees = |millidegrees: i64| {
         let sign = if millidegrees < 0 { "-" } else { "" };
-        let tenths = millidegrees.unsigned_abs() / 100;
+        let tenths = (millidegrees.unsigned_abs() + 50) / 100;
         format!("{sign}{}.{}", tenths / 10, tenths % 10)
     };
     match conditions.temperature {
@@ -102,7 +105,9 @@ pub(crate) fn rules(report: &Report) -> Vec<String> {
         format!(
             "Change: {}{}.",
             provenance.change_rule,
-            reference.map_or_else(String::new, |name| format!(" (here {name})"))
+            reference.map_or_else(String::new, |name| format!(
+                " (here the first variant is {name})"
+            ))
         ),
         format!("Stars: {}.", provenance.significance_rule),
         format!("Means: {}.", provenance.mean_rule),
@@ -122,6 +127,9 @@ pub(crate) fn rules(report: &Report) -> Vec<String> {
         "A dash stands for a number that does not exist: no samples, or the spread of one sample."
             .to_owned(),
     );
+    if !report.environment.is_empty() {
+        lines.push(ENVIRONMENT_RULE.to_owned());
+    }
     lines.push(format!("{}klab {}.", parsers(report), report.klab_version));
     lines
 }

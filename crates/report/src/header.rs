@@ -1,7 +1,7 @@
 //! The blocks above the numbers: kernels, boards, environment.
 
 use klab_compare::{EnvironmentDifference, VariantSummary};
-use klab_model::IdentityProof;
+use klab_model::{BoardName, IdentityProof};
 
 use crate::{KernelLine, Report, Table};
 
@@ -125,4 +125,13 @@ pub(crate) fn absences(summaries: &[VariantSummary]) -> Vec<String> {
         Some(format!("{}: no samples: {reason}", summary.variant))
     };
     summaries.iter().filter_map(reason).collect()
+}
+
+/// What is said where no fact differs: that all were alike, or that nothing is known.
+pub(crate) fn no_differences(report: &Report, board: &BoardName) -> &'static str {
+    if report.conditions.iter().any(|c| c.board == *board) {
+        "Environment: no differences between variants"
+    } else {
+        "Environment: not known, no trial reported it"
+    }
 }

@@ -43,7 +43,7 @@ fn section(report: &Report, board: &BoardComparison) -> String {
     let differences = report.environment.iter().filter(|d| d.board == *name);
     let differences = header::environment(differences);
     if differences.is_empty() {
-        out.push_str("\nNo environment differences between variants.\n");
+        out.push_str(&format!("\n{}.\n", header::no_differences(report, name)));
     }
     block(
         &mut out,

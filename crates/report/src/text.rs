@@ -54,7 +54,8 @@ fn section(report: &Report, board: &BoardComparison) -> String {
     let differences = header::environment(differences);
     if differences.is_empty() {
         out.push_str(&format!(
-            "\nNo environment differences between variants on {name}\n"
+            "\n{} on {name}\n",
+            header::no_differences(report, name)
         ));
     }
     let title = format!("Environment differences between variants on {name}");
