@@ -110,9 +110,13 @@ pub(crate) fn parse(text: &str) -> Result<Node, SyntaxError> {
 fn syntax_error(error: &serde_yaml::Error) -> SyntaxError {
     let error = error.without_snippet();
     let location = error.location().unwrap_or(serde_yaml::Location::UNKNOWN);
-    let message = UserMessageFormatter
+    // The message may quote the file.
+    let message: String = UserMessageFormatter
         .format_message(error)
-        .replace(char::is_control, "\u{fffd}");
+        .chars()
+        .take(200)
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect();
     let hint = HINTS.iter().find(|(part, _)| message.contains(part));
     SyntaxError {
         place: place(location),

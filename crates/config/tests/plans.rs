@@ -175,3 +175,19 @@ fn files_of_more_than_a_mebibyte_are_refused_unread() {
     let error = parse_plan("p.yaml", &text).expect_err("too large");
     assert_eq!(error.to_string(), expected);
 }
+
+#[test]
+fn the_example_of_the_reference_is_a_plan() {
+    let reference = include_str!("../../../docs/plans.md");
+    let (_, rest) = reference.split_once("```yaml\n").expect("an example");
+    let (example, _) = rest.split_once("```\n").expect("the end of the example");
+    assert_eq!(plan(example).name.as_str(), "rt-latency");
+}
+
+#[test]
+fn the_reference_names_every_format() {
+    let reference = include_str!("../../../docs/plans.md");
+    for format in ResultFormat::ALL {
+        assert!(reference.contains(&format!("| `{format}` |")), "{format}");
+    }
+}
