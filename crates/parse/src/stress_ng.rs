@@ -71,26 +71,13 @@ struct Values {
 }
 
 pub(crate) fn parse(bytes: &[u8]) -> Result<Parsed, ParseError> {
-    let text = utf8(FORMAT, bytes)?;
-    let lines = Lines::new(bytes);
-    if !text.trim_start().starts_with("---") {
-        let (_, found) = lines.numbered().next().unwrap_or_default();
-        return Err(Trouble::new(FORMAT, ErrorKind::Foreign, 1)
-            .found(found)
-            .mend("run stress-ng with --metrics --yaml FILE and name that file")
-            .expected("`---`"));
-    }
-    // stress-ng ends the document when it ends.
-    let closed = text.lines().rev().find(|line| !line.trim().is_empty()) == Some("...");
-    if !closed || !lines.ended() {
-        return Err(lines.cut(FORMAT, "`...`, the end of the document"));
-    }
+    let text = whole(bytes)?;
     let document: Document =
         serde_yaml::from_str(text).map_err(|error| unreadable(text, &error))?;
     let values: Values = serde_yaml::from_str(text).map_err(|error| unreadable(text, &error))?;
     if document.metrics.is_empty() {
         return Err(
-            Trouble::new(FORMAT, ErrorKind::NothingMeasured, lines.last().0)
+            Trouble::new(FORMAT, ErrorKind::NothingMeasured, text.lines().count())
                 .found("no metrics")
                 .mend("run stress-ng with --metrics")
                 .expected("`metrics:` with at least one stressor"),
@@ -100,9 +87,9 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Parsed, ParseError> {
     let version = document.system_info.and_then(|info| info.version);
     parsed.tool = version.map(|version| format!("stress-ng {version}"));
     let mut seen = HashSet::new();
-    for (name, values) in document.metrics.iter().zip(&values.metrics) {
-        let line = line(name.stressor.referenced);
-        let name = name.stressor.value.as_deref().unwrap_or("null");
+    for (entry, values) in document.metrics.iter().zip(&values.metrics) {
+        let line = line(entry.stressor.referenced);
+        let name = entry.stressor.value.as_deref().unwrap_or("null");
         if !seen.insert(name) {
             return Err(Trouble::new(FORMAT, ErrorKind::Inconsistent, line)
                 .found(format!("stressor {name} again"))
@@ -111,6 +98,25 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Parsed, ParseError> {
         stressor(&mut parsed, name, line, values)?;
     }
     Ok(parsed)
+}
+
+/// The text, if it is a YAML document from its begin to its end mark; stress-ng writes
+/// the latter when it ends.
+fn whole(bytes: &[u8]) -> Result<&str, ParseError> {
+    let text = utf8(FORMAT, bytes)?;
+    let lines = Lines::new(bytes);
+    if !text.trim_start().starts_with("---") {
+        let (_, found) = lines.numbered().next().unwrap_or_default();
+        return Err(Trouble::new(FORMAT, ErrorKind::Foreign, 1)
+            .found(found)
+            .mend("run stress-ng with --metrics --yaml FILE and name that file")
+            .expected("`---`"));
+    }
+    let closed = text.lines().rev().find(|line| !line.trim().is_empty()) == Some("...");
+    if !closed || !lines.ended() {
+        return Err(lines.cut(FORMAT, "`...`, the end of the document"));
+    }
+    Ok(text)
 }
 
 type Entries = BTreeMap<String, Spanned<serde_json::Value>>;

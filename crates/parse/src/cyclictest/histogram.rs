@@ -100,43 +100,12 @@ impl Table {
     }
 
     fn finish(self, lines: &Lines<'_>) -> Result<Parsed, ParseError> {
-        let missing = |what: &str| lines.cut(FORMAT, format!("a line `# {what}`"));
-        let (at, min) = self.min.as_ref().ok_or_else(|| missing("Min Latencies:"))?;
-        let (_, avg) = self.avg.as_ref().ok_or_else(|| missing("Avg Latencies:"))?;
-        let (_, max) = self.max.as_ref().ok_or_else(|| missing("Max Latencies:"))?;
-        let (_, overflows) = self
-            .overflows
-            .as_ref()
-            .ok_or_else(|| missing("Histogram Overflows:"))?;
-        let count = min.len();
+        let threads = self.threads(lines)?;
+        let count = threads.len();
         if self.thread_lines < count {
-            return Err(missing(&format!("Thread {}:", self.thread_lines)));
-        }
-        let columns = self.rows.first().map_or(count, |(_, counts)| counts.len());
-        let shortest = [avg.len(), max.len(), overflows.len(), columns]
-            .into_iter()
-            .min();
-        if count == 0 || shortest.is_some_and(|n| n < count) {
-            return Err(Trouble::new(FORMAT, ErrorKind::Inconsistent, *at)
-                .found(format!("{count} minimum latencies, {columns} columns"))
-                .expected("as many numbers in every line as there are threads"));
+            return Err(missing(lines, &format!("Thread {}:", self.thread_lines)));
         }
         self.check_total(count)?;
-        let mut threads = Vec::with_capacity(count);
-        for index in 0..count {
-            let cycles = self.column(index).saturating_add(overflows[index]);
-            if cycles == 0 {
-                return Err(Trouble::new(FORMAT, ErrorKind::NothingMeasured, *at)
-                    .found(format!("thread {index} without latencies"))
-                    .expected("at least one cycle of every thread"));
-            }
-            threads.push(Thread {
-                cycles,
-                min_us: min[index] as f64,
-                avg_us: avg[index] as f64,
-                max_us: max[index] as f64,
-            });
-        }
         let mut histogram = Histogram {
             units_per_us: 1.0,
             ..Histogram::default()
@@ -154,6 +123,35 @@ impl Table {
             .fold(0, |sum: u64, t| sum.saturating_add(t.cycles));
         percentiles(&mut parsed, &histogram, cycles);
         Ok(parsed)
+    }
+
+    /// The threads; every line of the footer and every row has a number for each.
+    fn threads(&self, lines: &Lines<'_>) -> Result<Vec<Thread>, ParseError> {
+        let (at, min) = present(&self.min, lines, "Min Latencies:")?;
+        let (_, avg) = present(&self.avg, lines, "Avg Latencies:")?;
+        let (_, max) = present(&self.max, lines, "Max Latencies:")?;
+        let (_, overflows) = present(&self.overflows, lines, "Histogram Overflows:")?;
+        let count = min.len();
+        let columns = self.rows.first().map_or(count, |(_, counts)| counts.len());
+        let lengths = [avg.len(), max.len(), overflows.len(), columns];
+        if count == 0 || lengths.iter().any(|n| *n < count) {
+            return Err(Trouble::new(FORMAT, ErrorKind::Inconsistent, at)
+                .found(format!("{count} minimum latencies, {columns} columns"))
+                .expected("as many numbers in every line as there are threads"));
+        }
+        let thread = |index: usize| Thread {
+            cycles: self.column(index).saturating_add(overflows[index]),
+            min_us: min[index] as f64,
+            avg_us: avg[index] as f64,
+            max_us: max[index] as f64,
+        };
+        let threads: Vec<_> = (0..count).map(thread).collect();
+        if let Some(index) = threads.iter().position(|t| t.cycles == 0) {
+            return Err(Trouble::new(FORMAT, ErrorKind::NothingMeasured, at)
+                .found(format!("thread {index} without latencies"))
+                .expected("at least one cycle of every thread"));
+        }
+        Ok(threads)
     }
 
     /// The buckets must add up to the totals; otherwise rows are missing.
@@ -176,6 +174,20 @@ impl Table {
         let counts = self.rows.iter().filter_map(|(_, counts)| counts.get(index));
         counts.fold(0, |sum: u64, n| sum.saturating_add(*n))
     }
+}
+
+/// Line number and values of a line of the footer, which must be there.
+fn present<'a>(
+    footer: &'a Footer,
+    lines: &Lines<'_>,
+    label: &str,
+) -> Result<(usize, &'a [u64]), ParseError> {
+    let found = footer.as_ref().map(|(at, values)| (*at, values.as_slice()));
+    found.ok_or_else(|| missing(lines, label))
+}
+
+fn missing(lines: &Lines<'_>, label: &str) -> ParseError {
+    lines.cut(FORMAT, format!("a line `# {label}`"))
 }
 
 fn numbers(text: &str) -> Option<Vec<u64>> {

@@ -15,57 +15,72 @@ const ESCAPE: char = '\u{1b}';
 
 pub(crate) fn parse(bytes: &[u8]) -> Result<Parsed, ParseError> {
     let lines = Lines::new(bytes);
-    // The threads of the newest update, and the largest number seen in any.
-    let mut threads: Vec<Thread> = Vec::new();
-    let mut most = 0;
-    let mut rewriting = false;
+    let mut updates = Updates::default();
     for (number, raw) in lines.numbered() {
-        let line = without_escapes(&raw);
-        rewriting |= raw.contains(ESCAPE);
-        let Some(rest) = line.trim_start().strip_prefix("T:") else {
-            continue;
-        };
-        let entry = Entry::parse(rest);
-        let fail = |kind| Trouble::new(FORMAT, kind, number).found(&line);
-        let Some(entry) = entry else {
-            let last = number == lines.last().0;
-            return Err(match last {
-                true => lines.cut(FORMAT, SHAPE),
-                false => fail(ErrorKind::Malformed).expected(SHAPE),
-            });
-        };
-        if entry.index == 0 {
-            threads.clear();
-            rewriting = false;
-        }
-        if entry.index != threads.len() {
-            let expected = format!("the line of thread {}", threads.len());
-            return Err(fail(ErrorKind::Inconsistent).expected(expected));
-        }
-        threads.push(entry.thread());
-        most = most.max(threads.len());
+        updates.line(number, &raw, &lines)?;
     }
-    if most == 0 {
-        return Err(no_result(&lines));
-    }
-    if !lines.ended() || threads.len() < most {
-        return Err(lines.cut(
-            FORMAT,
-            format!("a last update with the lines of all {most} threads"),
-        ));
-    }
-    if rewriting {
-        return Err(lines.cut(FORMAT, "another update after the cursor was moved up"));
-    }
-    if let Some(index) = threads.iter().position(|t| t.cycles == 0) {
-        let (line, _) = lines.last();
-        return Err(Trouble::new(FORMAT, ErrorKind::NothingMeasured, line)
-            .found(format!("thread {index} with 0 cycles"))
-            .expected("at least one cycle of every thread"));
-    }
+    let threads = updates.finish(&lines)?;
     let mut parsed = Parsed::new(FORMAT);
     summarise(&mut parsed, &threads);
     Ok(parsed)
+}
+
+/// The updates read so far; each one replaces what was known before.
+#[derive(Default)]
+struct Updates {
+    /// Threads of the newest update.
+    threads: Vec<Thread>,
+    /// Most threads in any update.
+    most: usize,
+    /// The cursor was moved up, so another update has to follow.
+    rewriting: bool,
+}
+
+impl Updates {
+    fn line(&mut self, number: usize, raw: &str, lines: &Lines<'_>) -> Result<(), ParseError> {
+        let line = without_escapes(raw);
+        self.rewriting |= raw.contains(ESCAPE);
+        let Some(rest) = line.trim_start().strip_prefix("T:") else {
+            return Ok(());
+        };
+        let fail = |kind| Trouble::new(FORMAT, kind, number).found(&line);
+        let entry = Entry::parse(rest).ok_or_else(|| match number == lines.last().0 {
+            true => lines.cut(FORMAT, SHAPE),
+            false => fail(ErrorKind::Malformed).expected(SHAPE),
+        })?;
+        if entry.index == 0 {
+            self.threads.clear();
+            self.rewriting = false;
+        }
+        if entry.index != self.threads.len() {
+            let expected = format!("the line of thread {}", self.threads.len());
+            return Err(fail(ErrorKind::Inconsistent).expected(expected));
+        }
+        self.threads.push(entry.thread());
+        self.most = self.most.max(self.threads.len());
+        Ok(())
+    }
+
+    fn finish(self, lines: &Lines<'_>) -> Result<Vec<Thread>, ParseError> {
+        if self.most == 0 {
+            return Err(no_result(lines));
+        }
+        if !lines.ended() || self.threads.len() < self.most {
+            let expected = format!("a last update with the lines of all {} threads", self.most);
+            return Err(lines.cut(FORMAT, expected));
+        }
+        if self.rewriting {
+            return Err(lines.cut(FORMAT, "another update after the cursor was moved up"));
+        }
+        if let Some(index) = self.threads.iter().position(|t| t.cycles == 0) {
+            return Err(
+                Trouble::new(FORMAT, ErrorKind::NothingMeasured, lines.last().0)
+                    .found(format!("thread {index} with 0 cycles"))
+                    .expected("at least one cycle of every thread"),
+            );
+        }
+        Ok(self.threads)
+    }
 }
 
 fn no_result(lines: &Lines<'_>) -> ParseError {
