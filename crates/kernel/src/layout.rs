@@ -28,6 +28,9 @@ const MODULE_ROOTS: [&str; 3] = ["lib/modules/", "usr/lib/modules/", "modules/"]
 /// Where device trees are: Debian's place, then that of `make tar-pkg`.
 const DTB_ROOTS: [&str; 3] = ["usr/lib/linux-image-", "boot/dtbs/", "dtbs/"];
 
+/// A real System.map has a million bytes, Debian's stub fewer than a hundred.
+const STUB_BYTES: u64 = 1024;
+
 /// A file that may be the boot image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Candidate {
@@ -141,9 +144,10 @@ impl Layout {
             .collect()
     }
 
-    /// The symbol table that belongs to `release`.
-    pub(crate) fn system_map(&self, release: &str) -> Option<usize> {
-        belonging(&self.system_maps, release)
+    /// The symbol table that belongs to `release`. Debian ships a one-line stub in its
+    /// place, which would only mislead.
+    pub(crate) fn system_map(&self, release: &str, items: &[Item]) -> Option<usize> {
+        belonging(&self.system_maps, release).filter(|&n| items[n].size > STUB_BYTES)
     }
 
     /// The configuration that belongs to `release`.

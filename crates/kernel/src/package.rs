@@ -371,7 +371,7 @@ impl Understand<'_> {
                 }),
             }
         };
-        if let Some(n) = self.layout.system_map(release.as_str()) {
+        if let Some(n) = self.layout.system_map(release.as_str(), self.items) {
             add(CANONICAL_SYSTEM_MAP.to_owned(), n)?;
         }
         if let Some(n) = self.layout.config(release.as_str()) {

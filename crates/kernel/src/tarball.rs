@@ -89,19 +89,21 @@ struct Index {
     entries: usize,
     /// Path from a GNU or pax header, for the entry that follows.
     long_name: Option<Vec<u8>>,
+    /// The same for the target of a hard link.
+    long_link: Option<Vec<u8>>,
 }
 
 impl Index {
     fn new(file: Arc<File>, len: u64, limits: Limits) -> Self {
-        let (items, by_path) = (Vec::new(), HashMap::new());
         Self {
             file,
             len,
             limits,
-            items,
-            by_path,
+            items: Vec::new(),
+            by_path: HashMap::new(),
             entries: 0,
             long_name: None,
+            long_link: None,
         }
     }
 
@@ -138,19 +140,19 @@ impl Index {
     fn take<R: Read>(&mut self, entry: &mut Entry<'_, R>, start: u64) -> Result<(), ArchiveError> {
         match entry.header().entry_type() {
             EntryType::GNULongName => {
-                let mut name = bounded(entry)?;
-                while name.last() == Some(&0) {
-                    name.pop();
-                }
-                self.long_name = Some(name);
+                self.long_name = Some(long(entry)?);
+                Ok(())
+            }
+            EntryType::GNULongLink => {
+                self.long_link = Some(long(entry)?);
                 Ok(())
             }
             EntryType::XHeader => {
                 let header = bounded(entry)?;
                 self.extended(&header)
             }
-            // The long target of a link, and defaults for the whole archive: not needed.
-            EntryType::GNULongLink | EntryType::XGlobalHeader => Ok(()),
+            // Defaults for the whole archive: times and owners, which do not matter here.
+            EntryType::XGlobalHeader => Ok(()),
             EntryType::Regular | EntryType::Continuous => {
                 let place = Place::Span {
                     file: Arc::clone(&self.file),
@@ -163,6 +165,7 @@ impl Index {
             EntryType::Link => self.hard_link(entry),
             EntryType::Directory | EntryType::Symlink => {
                 self.path(entry)?;
+                self.long_link = None;
                 Ok(())
             }
             _ => Err(ArchiveError::Entry {
@@ -178,6 +181,7 @@ impl Index {
             let record = record?;
             match record.key_bytes() {
                 b"path" => self.long_name = Some(record.value_bytes().to_vec()),
+                b"linkpath" => self.long_link = Some(record.value_bytes().to_vec()),
                 b"size" | b"GNU.sparse.major" => {
                     let path = String::from_utf8_lossy(record.key_bytes()).into_owned();
                     let found = "extended header for huge or sparse files, which are not read";
@@ -191,8 +195,10 @@ impl Index {
 
     fn hard_link<R: Read>(&mut self, entry: &Entry<'_, R>) -> Result<(), ArchiveError> {
         let path = self.path(entry)?;
-        let target = entry.link_name_bytes().unwrap_or_default();
-        let target = clean(&target)?;
+        let target = match self.long_link.take() {
+            Some(target) => clean(&target)?,
+            None => clean(&entry.link_name_bytes().unwrap_or_default())?,
+        };
         match self
             .by_path
             .get(&target)
@@ -230,6 +236,15 @@ impl Index {
             }
         }
     }
+}
+
+/// The content of a GNU long-name entry, without its closing NUL.
+fn long<R: Read>(entry: &mut Entry<'_, R>) -> Result<Vec<u8>, ArchiveError> {
+    let mut name = bounded(entry)?;
+    while name.last() == Some(&0) {
+        name.pop();
+    }
+    Ok(name)
 }
 
 fn bounded<R: Read>(entry: &mut Entry<'_, R>) -> Result<Vec<u8>, ArchiveError> {

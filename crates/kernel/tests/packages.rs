@@ -1,0 +1,455 @@
+//! Packages of every kind, made here: what is taken, what is refused and what is said.
+#![cfg(feature = "read")]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use klab_kernel::{
+    Compression, KernelError, KernelPackage, Limits, PackageKind, Summary, open, open_pair,
+    read_canonical, unpack_canonical,
+};
+use klab_model::{Arch, BuildId, Digest};
+use support::*;
+
+fn expect(package: &KernelPackage, kind: PackageKind) {
+    assert_eq!(package.arch(), Arch::X86_64);
+    assert_eq!(package.release().as_str(), RELEASE);
+    assert_eq!(package.build_id(), Some(&BuildId::from_bytes(&ID).unwrap()));
+    assert_eq!(package.manifest().package_kind, kind);
+}
+
+fn canonical(package: &KernelPackage) -> (Summary, Vec<u8>) {
+    let mut bytes = Vec::new();
+    let summary = package.write_canonical(&mut bytes).unwrap();
+    (summary, bytes)
+}
+
+fn refused(path: &Path) -> String {
+    let error = open(path).unwrap_err();
+    let text = whole(&error).replace(&path.parent().unwrap().display().to_string(), "DIR");
+    assert!(text.contains("DIR/"), "names the file: {text}");
+    text
+}
+
+const FILES: [&str; 6] = [
+    "boot/System.map",
+    "boot/config",
+    "boot/vmlinuz",
+    "lib/modules/6.1.0-test/kernel/a.ko.xz",
+    "lib/modules/6.1.0-test/kernel/b.ko",
+    "lib/modules/6.1.0-test/modules.order",
+];
+
+#[test]
+fn tar_in_every_compression_and_deb_give_the_same_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let tar = good_tar();
+    let usr = support::tar(&as_refs(&files(&good_bz_image(), "usr/lib")));
+    let mut cases = vec![
+        (write(dir.path(), "k.tar", &tar), PackageKind::Tar),
+        (write(dir.path(), "merged.tar", &usr), PackageKind::Tar),
+        (
+            write(dir.path(), "plain.deb", &deb("data.tar", &tar)),
+            PackageKind::Deb,
+        ),
+        (
+            write(dir.path(), "slash.deb", &deb("data.tar/", &tar)),
+            PackageKind::Deb,
+        ),
+    ];
+    for c in [
+        Compression::Gzip,
+        Compression::Xz,
+        Compression::Zstd,
+        Compression::Bzip2,
+    ] {
+        let packed = compress(c, &tar);
+        cases.push((
+            write(dir.path(), &format!("k.tar.{c}"), &packed),
+            PackageKind::Tar,
+        ));
+        let deb = deb(&format!("data.tar.{c}"), &packed);
+        cases.push((
+            write(dir.path(), &format!("{c}.deb"), &deb),
+            PackageKind::Deb,
+        ));
+    }
+    for (path, kind) in cases {
+        let package = open(&path).unwrap_or_else(|e| panic!("{}", whole(&e)));
+        expect(&package, kind);
+        assert_eq!(package.files().collect::<Vec<_>>(), FILES);
+        assert_eq!(package.manifest().modules, 2);
+        assert_eq!(
+            package.manifest().config_digest,
+            Some(Digest::of(b"CONFIG_X=y\n"))
+        );
+    }
+}
+
+#[test]
+fn canonical_bytes_depend_on_the_content_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = files(&good_bz_image(), "lib");
+    let one = write(dir.path(), "a.tar", &tar(&as_refs(&files)));
+    files.reverse();
+    let two = write(
+        dir.path(),
+        "b.tar.gz",
+        &compress(Compression::Gzip, &tar(&as_refs(&files))),
+    );
+    let (one, two) = (
+        canonical(&open(&one).unwrap()),
+        canonical(&open(&two).unwrap()),
+    );
+    assert_eq!(one, two);
+    assert_eq!(one.0.digest, Digest::of(&one.1));
+    assert_eq!(one.0.size, one.1.len() as u64);
+}
+
+#[test]
+fn canonical_goes_through_unpacking_unchanged() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = good_bz_image();
+    let package = open(&write(dir.path(), "k.tar", &good_tar())).unwrap();
+    let (summary, bytes) = canonical(&package);
+    let offer = package.offer(&summary);
+    assert_eq!(
+        (offer.digest, offer.image_digest),
+        (summary.digest, Digest::of(&image))
+    );
+    assert_eq!(
+        &read_canonical(bytes.as_slice()).unwrap(),
+        package.manifest()
+    );
+    let dest = dir.path().join("out");
+    let unpacked = unpack_canonical(bytes.as_slice(), &dest, &Limits::default()).unwrap();
+    assert_eq!(&unpacked.manifest, package.manifest());
+    assert_eq!(
+        (unpacked.digest, unpacked.size),
+        (summary.digest, summary.size)
+    );
+    assert_eq!(unpacked.files, FILES.len());
+    assert_eq!(fs::read(dest.join("boot/vmlinuz")).unwrap(), image);
+    let module = dest.join("lib/modules/6.1.0-test/kernel/b.ko");
+    assert_eq!(fs::read(module).unwrap(), b"module b");
+}
+
+#[test]
+fn folder_of_a_file_system() {
+    let dir = tempfile::tempdir().unwrap();
+    for (path, content) in files(&good_bz_image(), "lib") {
+        write(dir.path(), &path, &content);
+    }
+    let modules = dir.path().join("lib/modules").join(RELEASE);
+    symlink("/etc", modules.join("build")).unwrap();
+    symlink("/etc/passwd", modules.join("source")).unwrap();
+    symlink("nowhere", dir.path().join("boot/vmlinuz")).unwrap();
+    let package = open(dir.path()).unwrap();
+    expect(&package, PackageKind::Folder);
+    assert_eq!(package.files().collect::<Vec<_>>(), FILES);
+}
+
+#[test]
+fn flat_folder_and_single_image() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = write(dir.path(), "real/arch/bzImage", &good_bz_image());
+    let flat = dir.path().join("flat");
+    write(&flat, ".config", b"CONFIG_X=y\n");
+    write(&flat, &format!("modules/{RELEASE}/kernel/a.ko"), b"a");
+    symlink(&image, flat.join("bzImage")).unwrap();
+    let package = open(&flat).unwrap();
+    expect(&package, PackageKind::Folder);
+    let expected = [
+        "boot/config",
+        "boot/vmlinuz",
+        "lib/modules/6.1.0-test/kernel/a.ko",
+    ];
+    assert_eq!(package.files().collect::<Vec<_>>(), expected);
+
+    let package = open(&image).unwrap();
+    expect(&package, PackageKind::Image);
+    assert_eq!(package.files().collect::<Vec<_>>(), ["boot/vmlinuz"]);
+
+    let gz = compress(Compression::Gzip, &support::flat(RISCV, &kernel_notes(&ID)));
+    let package = open(&write(dir.path(), "Image.gz", &gz)).unwrap();
+    assert_eq!(package.arch(), Arch::Riscv64);
+    assert_eq!(package.manifest().image_format, "Image, gzip");
+}
+
+#[test]
+fn image_and_modules_wherever_the_folder_starts() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = write(dir.path(), "bzImage", &good_bz_image());
+    let top = dir.path().join("mods");
+    write(&top, &format!("lib/modules/{RELEASE}/kernel/a.ko"), b"a");
+    for given in ["", "lib/modules", &format!("lib/modules/{RELEASE}")] {
+        let package = open_pair(&image, Some(&top.join(given))).unwrap();
+        let expected = ["boot/vmlinuz", "lib/modules/6.1.0-test/kernel/a.ko"];
+        assert_eq!(package.files().collect::<Vec<_>>(), expected, "{given:?}");
+    }
+    let error = open_pair(&image, Some(&dir.path().join("mods/lib"))).unwrap_err();
+    assert!(matches!(error, KernelError::NoModules { .. }), "{error}");
+}
+
+#[test]
+fn device_trees_come_along() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = support::flat(RISCV, &kernel_notes(&ID));
+    let debian = format!("usr/lib/linux-image-{RELEASE}/sifive/x.dtb");
+    let tar_pkg = format!("boot/dtbs/{RELEASE}/sifive/x.dtb");
+    for dtb in [debian, tar_pkg] {
+        let files: [(&str, &[u8]); 2] = [("boot/vmlinux-6.1.0-test", &image), (&dtb, b"dtb")];
+        let package = open(&write(dir.path(), "k.tar", &tar(&files))).unwrap();
+        let expected = ["boot/dtbs/sifive/x.dtb", "boot/vmlinuz"];
+        assert_eq!(package.files().collect::<Vec<_>>(), expected, "{dtb}");
+    }
+}
+
+#[test]
+fn vmlinux_beside_the_image_confirms_or_supplies_the_build_id() {
+    let dir = tempfile::tempdir().unwrap();
+    let with = |image: &[u8], linked: &[u8]| {
+        let files: [(&str, &[u8]); 2] = [
+            ("boot/vmlinuz-6.1.0-test", image),
+            ("boot/vmlinux-6.1.0-test", linked),
+        ];
+        open(&write(dir.path(), "k.tar", &tar(&files)))
+    };
+    expect(
+        &with(&good_bz_image(), &vmlinux(X86)).unwrap(),
+        PackageKind::Tar,
+    );
+    let lzo = bz_image(RELEASE, &compress(Compression::Lzo, b"x"));
+    expect(&with(&lzo, &vmlinux(X86)).unwrap(), PackageKind::Tar);
+    let other = elf(X86, &kernel_notes(&[1; 20]), &banner(RELEASE));
+    let error = with(&good_bz_image(), &other).unwrap_err();
+    assert!(
+        matches!(error, KernelError::BuildConflict { .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_unreadable_build_id_is_said_in_the_manifest() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = bz_image(RELEASE, &compress(Compression::Lzo, b"x"));
+    let package = open(&write(dir.path(), "bzImage", &image)).unwrap();
+    assert_eq!(package.build_id(), None);
+    let why = package.manifest().build_id_absent.as_deref().unwrap();
+    assert_eq!(
+        why,
+        "build-id not readable: the kernel inside is lzo compressed"
+    );
+}
+
+#[test]
+fn packages_without_an_image_say_what_to_give() {
+    let dir = tempfile::tempdir().unwrap();
+    let case = |path: &str| {
+        refused(&write(
+            dir.path(),
+            "k.deb",
+            &deb("data.tar", &tar(&[(path, b"x")])),
+        ))
+    };
+    assert_eq!(
+        case("usr/src/linux-headers-6.1.0/Makefile"),
+        "no kernel image in DIR/k.deb: looked for boot/vmlinuz-*, boot/vmlinux-*, boot/Image-* \
+         and bzImage; found 1 files; this is a headers package: give the linux-image package \
+         beside it"
+    );
+    assert!(case("usr/lib/debug/boot/vmlinux-6.1.0").contains("debug symbols"));
+    assert!(case("usr/share/doc/linux-image-amd64/copyright").contains("only depends on others"));
+    assert!(case("etc/hosts").contains("give the image package of a kernel"));
+    let tree = write(dir.path(), "linux/Kconfig", b"")
+        .parent()
+        .unwrap()
+        .to_owned();
+    write(&tree, "Makefile", b"");
+    assert!(refused(&tree).contains("run `make tar-pkg`"));
+}
+
+#[test]
+fn only_a_vmlinux_does_not_boot() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = refused(&write(
+        dir.path(),
+        "k.tar",
+        &tar(&[("boot/vmlinux-6.1.0-test", &vmlinux(X86))]),
+    ));
+    assert!(
+        text.contains("boot/vmlinux-6.1.0-test is the linked vmlinux"),
+        "{text}"
+    );
+}
+
+#[test]
+fn two_kernels_or_foreign_modules_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = good_bz_image();
+    let case = |files: &[(&str, &[u8])]| refused(&write(dir.path(), "k.tar", &tar(files)));
+    let text = case(&[
+        ("boot/vmlinuz-6.1.0-test", &image),
+        ("boot/vmlinuz-6.2", &image),
+    ]);
+    assert!(text.contains("several kernels (6.1.0-test, 6.2)"), "{text}");
+    let text = case(&[
+        ("boot/vmlinuz-6.1.0-test", &image),
+        ("lib/modules/6.1.0-test/modules.order", b""),
+        ("lib/modules/6.2/modules.order", b""),
+    ]);
+    assert!(text.contains("several kernels (6.1.0-test, 6.2)"), "{text}");
+    let text = case(&[
+        ("boot/vmlinuz", &image),
+        ("lib/modules/6.2/modules.order", b""),
+    ]);
+    assert!(
+        text.contains("image is release 6.1.0-test, modules are for 6.2"),
+        "{text}"
+    );
+    let text = case(&[
+        ("boot/vmlinuz", &image),
+        ("lib/modules/6.1.0-test/kernel/a.ko", b""),
+        ("usr/lib/modules/6.1.0-test/kernel/a.ko", b""),
+    ]);
+    assert!(text.contains("is there twice"), "{text}");
+}
+
+#[test]
+fn bindeb_pkg_results_in_one_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let deb = deb("data.tar", &good_tar());
+    write(dir.path(), "linux-image-6.1.0-test_1_amd64.deb", &deb);
+    write(dir.path(), "linux-image-6.1.0-test-dbg_1_amd64.deb", b"no");
+    write(dir.path(), "linux-headers-6.1.0-test_1_amd64.deb", b"no");
+    expect(&open(dir.path()).unwrap(), PackageKind::Deb);
+    write(dir.path(), "linux-image-6.2.0_1_amd64.deb", &deb);
+    let error = open(dir.path()).unwrap_err();
+    assert!(
+        matches!(error, KernelError::SeveralKernels { .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_folder_around_everything_is_fine() {
+    let dir = tempfile::tempdir().unwrap();
+    let files: Vec<_> = files(&good_bz_image(), "lib")
+        .into_iter()
+        .map(|(path, content)| (format!("linux-6.1.0-test-x86/{path}"), content))
+        .collect();
+    let package = open(&write(dir.path(), "k.tar", &tar(&as_refs(&files)))).unwrap();
+    assert_eq!(package.files().collect::<Vec<_>>(), FILES);
+}
+
+#[test]
+fn long_paths_hard_links_and_extended_headers() {
+    let dir = tempfile::tempdir().unwrap();
+    let long = format!(
+        "lib/modules/{RELEASE}/kernel/drivers/{}/{}.ko",
+        "d".repeat(60),
+        "m".repeat(80)
+    );
+    let mut builder =
+        tar::Builder::new(tar(&[("boot/vmlinuz", &good_bz_image()), (&long, b"long")]));
+    let whole_len = builder.get_ref().len() - 1024;
+    builder.get_mut().truncate(whole_len);
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(tar::EntryType::Link);
+    header.set_size(0);
+    let linked = format!("lib/modules/{RELEASE}/kernel/linked.ko");
+    builder.append_link(&mut header, &linked, &long).unwrap();
+    builder
+        .append_pax_extensions([("path", format!("./lib/modules/{RELEASE}/pax").as_bytes())])
+        .unwrap();
+    let mut header = tar::Header::new_ustar();
+    header.set_size(3);
+    builder
+        .append_data(&mut header, "cut", &b"pax"[..])
+        .unwrap();
+    let path = write(dir.path(), "k.tar", &builder.into_inner().unwrap());
+    let package = open(&path).unwrap_or_else(|e| panic!("{}", whole(&e)));
+    let expected = [
+        "boot/vmlinuz",
+        &long,
+        &linked,
+        &format!("lib/modules/{RELEASE}/pax"),
+    ];
+    assert_eq!(package.files().collect::<Vec<_>>(), expected);
+    let dest = dir.path().join("out");
+    let bytes = canonical(&package).1;
+    unpack_canonical(bytes.as_slice(), &dest, &Limits::default()).unwrap();
+    assert_eq!(fs::read(dest.join(&long)).unwrap(), b"long");
+}
+
+#[test]
+fn hostile_archives_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    for evil in ["../evil", "/etc/evil", "boot/../../evil", "lib//x"] {
+        let mut bytes = tar(&[("placeholder", b"x")]);
+        bytes[..100].fill(0);
+        bytes[..evil.len()].copy_from_slice(evil.as_bytes());
+        let mut header = tar::Header::from_byte_slice(&bytes[..512]).clone();
+        header.set_cksum();
+        bytes[..512].copy_from_slice(header.as_bytes());
+        let text = refused(&write(dir.path(), "k.tar", &bytes));
+        assert!(text.contains("unsafe path"), "{evil}: {text}");
+    }
+    let mut builder = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(tar::EntryType::Block);
+    header.set_size(0);
+    builder
+        .append_data(&mut header, "boot/sda", &b""[..])
+        .unwrap();
+    let text = refused(&write(dir.path(), "k.tar", &builder.into_inner().unwrap()));
+    assert!(
+        text.contains("neither a file, a folder nor a link"),
+        "{text}"
+    );
+}
+
+#[test]
+fn cut_and_damaged_archives_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let tar = good_tar();
+    for keep in [tar.len() - 1024, tar.len() - 3000, 1500, 700] {
+        let text = refused(&write(dir.path(), "k.tar", &tar[..keep]));
+        assert!(
+            text.contains("cannot unpack DIR/k.tar: copy or build it again"),
+            "{keep}: {text}"
+        );
+    }
+    for c in [
+        Compression::Gzip,
+        Compression::Xz,
+        Compression::Zstd,
+        Compression::Bzip2,
+    ] {
+        let packed = compress(c, &tar);
+        let cut = &packed[..packed.len() / 2];
+        refused(&write(dir.path(), "cut.tar", cut));
+        let text = refused(&write(dir.path(), "k.deb", &deb("data.tar.x", cut)));
+        assert!(text.contains("cannot unpack DIR/k.deb"), "{c}: {text}");
+    }
+    let deb = deb("data.tar", &tar);
+    let text = refused(&write(dir.path(), "k.deb", &deb[..deb.len() - 600]));
+    assert!(text.contains("member data.tar ends at byte"), "{text}");
+    let text = refused(&write(dir.path(), "k.deb", &deb[..72]));
+    assert!(text.contains("no member data.tar.*"), "{text}");
+}
+
+#[test]
+fn other_files_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let case = |bytes: &[u8]| refused(&write(dir.path(), "f", bytes));
+    assert!(case(b"hello world").contains("neither package nor image, it starts with 68 65 6c"));
+    assert!(case(&[0xed, 0xab, 0xee, 0xdb, 3, 0]).contains("an RPM package"));
+    assert!(case(b"").contains("an empty file"));
+    let text = case(&compress(Compression::Gzip, b"just some text"));
+    assert!(text.contains("inside is neither tar nor image"), "{text}");
+}
