@@ -14,6 +14,7 @@ const FOLDER: &str = "KLAB_TEST_TMPFS";
 const MOUNT: &str = "mount -t tmpfs -o size=2m tmpfs \"$KLAB_TEST_TMPFS\"";
 
 /// Runs an ignored test of this file in a new mount namespace, with a tmpfs of 2 MiB.
+#[expect(clippy::print_stdout, reason = "a skipped test says so")]
 fn on_small_disk(name: &str) {
     let folder = tempfile::tempdir().expect("a folder");
     let unshare = |options: &[&str], script: &str| {

@@ -18,7 +18,7 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a server; `None` where PostgreSQL is not installed.
     pub(crate) async fn start() -> Option<Server> {
-        let programs = programs()?;
+        let (version, programs) = programs()?;
         let folder = tempfile::tempdir().expect("a temporary folder");
         let data = folder.path().join("data");
         if geteuid().is_root() {
@@ -26,7 +26,12 @@ impl Server {
         }
         let mut initdb = as_postgres(&programs.join("initdb"));
         initdb.args(["-A", "trust", "-U", "klab", "-E", "UTF8", "--no-sync"]);
-        run(initdb.args(["--locale", "C.UTF-8", "-D"]).arg(&data));
+        initdb.args(["--locale", "C.UTF-8"]);
+        if version >= 15 {
+            // A locale that sorts unlike bytes, so that an order left to the server shows.
+            initdb.args(["--locale-provider", "icu", "--icu-locale", "en"]);
+        }
+        run(initdb.arg("-D").arg(&data));
         let mut postgres = as_postgres(&programs.join("postgres"));
         postgres.arg("-D").arg(&data).arg("-k").arg(folder.path());
         postgres.args(["-c", "listen_addresses=", "-c", "fsync=off"]);
@@ -89,14 +94,17 @@ impl Drop for Server {
     }
 }
 
-fn programs() -> Option<PathBuf> {
+/// The version and folder of the newest server that is installed.
+fn programs() -> Option<(u32, PathBuf)> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
-    let mut found: Vec<PathBuf> = versions
-        .filter_map(|entry| Some(entry.ok()?.path().join("bin")))
-        .filter(|bin| bin.join("initdb").exists() && bin.join("postgres").exists())
-        .collect();
-    found.sort();
-    found.pop()
+    versions
+        .filter_map(|entry| {
+            let folder = entry.ok()?.path();
+            let version = folder.file_name()?.to_str()?.parse().ok()?;
+            Some((version, folder.join("bin")))
+        })
+        .filter(|(_, bin)| bin.join("initdb").exists() && bin.join("postgres").exists())
+        .max()
 }
 
 /// The server refuses to run as root. `setpriv` becomes the program, so its process id is
