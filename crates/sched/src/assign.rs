@@ -151,8 +151,6 @@ impl<'a> Shares<'a> {
 struct Boards<'a> {
     free: BTreeMap<&'a BoardName, &'a Board>,
     bound_runs: BTreeMap<&'a BoardName, usize>,
-    /// Boards that were bound to open slots during this call.
-    newly_bound: BTreeSet<(JobId, &'a BoardName)>,
 }
 
 impl<'a> Boards<'a> {
@@ -175,7 +173,6 @@ impl<'a> Boards<'a> {
         Self {
             free: free.map(|board| (&board.name, board)).collect(),
             bound_runs,
-            newly_bound: BTreeSet::new(),
         }
     }
 
@@ -186,19 +183,12 @@ impl<'a> Boards<'a> {
             BoardSlot::Open(tags) => self.fitting(tags, slot.entry),
         }?;
         self.free.remove(board);
-        let bind = slot.place.board().is_none();
-        if bind {
-            self.newly_bound.insert((slot.entry.job.id, board));
-            let live = slot.entry.runs.iter().filter(|run| run.slot == slot.slot);
-            let live = live.filter(|run| run.state.is_live()).count();
-            *self.bound_runs.entry(board).or_insert(0) += live;
-        }
         Some(Decision {
             run: slot.run,
             job: slot.entry.job.id,
             slot: slot.slot,
             board: board.clone(),
-            bind,
+            bind: slot.place.board().is_none(),
         })
     }
 
@@ -211,8 +201,8 @@ impl<'a> Boards<'a> {
     /// Two slots of one job never share a board.
     fn fitting(&self, tags: &TagSelector, entry: &JobEntry<'_>) -> Option<&'a BoardName> {
         let taken = |name: &BoardName| {
-            let by_slot = |slot: &BoardSlot| slot.board() == Some(name);
-            entry.job.boards.iter().any(by_slot) || self.newly_bound.contains(&(entry.job.id, name))
+            let slots = &entry.job.boards;
+            slots.iter().any(|slot| slot.board() == Some(name))
         };
         self.free
             .iter()

@@ -169,3 +169,25 @@ fn two_open_slots_of_a_job_get_two_boards() {
     let two = [board("b1", X86, "a"), board("b2", X86, "a")];
     assert_eq!(shown(&decide(&two, &jobs), &jobs), ["0@b1+", "0@b2+"]);
 }
+
+#[test]
+fn an_open_slot_leaves_the_boards_of_its_job_alone_even_when_they_are_done() {
+    let slots = vec![bound("b1"), open(&["lab=a"])];
+    let (job, mut runs) = with_runs(job(1, "ann", 0, slots, (1, 1)));
+    runs[0].state = done();
+    let jobs = [(job, runs)];
+    assert_eq!(decide(&[board("b1", X86, "a")], &jobs), []);
+    let two = [board("b1", X86, "a"), board("b2", X86, "a")];
+    assert_eq!(shown(&decide(&two, &jobs), &jobs), ["0@b2+"]);
+}
+
+#[test]
+fn what_an_owner_gets_counts_at_once() {
+    let boards = [board("b1", X86, "a"), board("b2", X86, "a")];
+    let jobs = [
+        with_runs(job(1, "ann", 0, vec![bound("b1")], (1, 1))),
+        with_runs(job(2, "ann", 0, vec![bound("b2")], (1, 1))),
+        with_runs(job(3, "bob", 0, vec![bound("b2")], (1, 1))),
+    ];
+    assert_eq!(shown(&decide(&boards, &jobs), &jobs), ["0@b1", "2@b2"]);
+}
