@@ -88,8 +88,8 @@ proptest! {
         if let Some(field) = gaps.iter().min() {
             prop_assert!(gaps.iter().all(|gap| gap % field == 0), "{gaps:?}\n{text}");
         }
-        // 31 characters of a name, 27 of the widest number and change, and the gap.
-        let limit = 10 + variants.len() * 40;
+        // The widest number (18), its change (20) with parentheses and blank, the gap.
+        let limit = 9 + variants.len() * (18 + 20 + 3 + 2);
         for row in &rows {
             prop_assert!(row.len() <= limit, "{row}");
         }
