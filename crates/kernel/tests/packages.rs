@@ -453,3 +453,44 @@ fn other_files_are_named() {
     let text = case(&compress(Compression::Gzip, b"just some text"));
     assert!(text.contains("inside is neither tar nor image"), "{text}");
 }
+
+#[test]
+fn a_folder_that_changes_while_it_is_packed_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let module = format!("lib/modules/{RELEASE}/kernel/b.ko");
+    let prepare = || {
+        for (path, content) in files(&good_bz_image(), "lib") {
+            write(dir.path(), &path, &content);
+        }
+        open(dir.path()).unwrap()
+    };
+    let refused = |package: &KernelPackage| {
+        let error = package.write_canonical(std::io::sink()).unwrap_err();
+        assert!(matches!(error, KernelError::Changed { .. }), "{error}");
+    };
+    let package = prepare();
+    write(dir.path(), &module, b"less");
+    refused(&package);
+    let package = prepare();
+    fs::remove_file(dir.path().join(&module)).unwrap();
+    refused(&package);
+    let package = prepare();
+    let image = dir.path().join(format!("boot/vmlinuz-{RELEASE}"));
+    let mut bytes = fs::read(&image).unwrap();
+    bytes[0] ^= 1;
+    fs::write(&image, bytes).unwrap();
+    refused(&package);
+}
+
+#[test]
+fn a_stub_in_place_of_the_symbol_table_is_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let stub =
+        b"ffffffffffffffff B The real System.map is in the linux-image-<version>-dbg package\n";
+    let files: [(&str, &[u8]); 2] = [
+        ("boot/vmlinuz-6.1.0-test", &good_bz_image()),
+        ("boot/System.map-6.1.0-test", stub),
+    ];
+    let package = open(&write(dir.path(), "k.tar", &tar(&files))).unwrap();
+    assert_eq!(package.files().collect::<Vec<_>>(), ["boot/vmlinuz"]);
+}
