@@ -1,0 +1,207 @@
+//! Serial consoles: one rolling log per board, and a file per attempt that becomes an
+//! artifact when the attempt ends.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use klab_model::{Artifact, ArtifactKind, ArtifactName, BoardName};
+use klab_store::StoreError;
+use tracing::warn;
+
+use super::{AttemptKey, Engine, EngineError};
+
+/// Size at which a log is rotated and an attempt's file ends.
+const LIMIT: u64 = 16 << 20;
+const CUT: &[u8] = b"\n[klab: the console log of this attempt ends here, at 16 MiB]\n";
+const FOLDER: &str = "consoles";
+const ATTEMPTS: &str = "attempts";
+
+/// The files of the consoles, and which attempt each board is busy with.
+#[derive(Debug)]
+pub(super) struct Consoles {
+    folder: PathBuf,
+    active: Mutex<HashMap<BoardName, AttemptKey>>,
+}
+
+impl Consoles {
+    pub(super) async fn open(folder: &Path) -> Result<Self, EngineError> {
+        let folder = folder.join(FOLDER);
+        let attempts = folder.join(ATTEMPTS);
+        tokio::fs::create_dir_all(&attempts)
+            .await
+            .map_err(|source| StoreError::File {
+                context: "make the folder",
+                path: attempts,
+                source,
+            })?;
+        Ok(Self {
+            folder,
+            active: Mutex::default(),
+        })
+    }
+
+    fn active(&self) -> MutexGuard<'_, HashMap<BoardName, AttemptKey>> {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on a board's console belongs to this attempt as well.
+    pub(super) fn begin(&self, board: &BoardName, key: AttemptKey) {
+        self.active().insert(board.clone(), key);
+    }
+
+    fn attempt_file(&self, key: AttemptKey) -> PathBuf {
+        self.folder
+            .join(ATTEMPTS)
+            .join(format!("{}.{}.log", key.run, key.attempt))
+    }
+
+    async fn append(&self, board: &BoardName, bytes: Bytes) -> io::Result<()> {
+        let rolling = self.folder.join(format!("{board}.log"));
+        let attempt = self.active().get(board).map(|key| self.attempt_file(*key));
+        blocking(move || {
+            append_rolling(&rolling, &bytes)?;
+            attempt.map_or(Ok(()), |path| append_limited(&path, &bytes))
+        })
+        .await
+    }
+}
+
+fn append_rolling(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = append_to(path)?;
+    if file.metadata()?.len() + bytes.len() as u64 > LIMIT {
+        fs::rename(path, path.with_extension("log.1"))?;
+        file = append_to(path)?;
+    }
+    file.write_all(bytes)
+}
+
+fn append_limited(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = append_to(path)?;
+    let length = file.metadata()?.len();
+    if length >= LIMIT {
+        return Ok(());
+    }
+    let room = usize::try_from(LIMIT - length).unwrap_or(usize::MAX);
+    if bytes.len() < room {
+        file.write_all(bytes)
+    } else {
+        file.write_all(&bytes[..room])?;
+        file.write_all(CUT)
+    }
+}
+
+fn append_to(path: &Path) -> io::Result<File> {
+    File::options().create(true).append(true).open(path)
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(io::Error::other)?
+}
+
+impl Engine {
+    /// Bytes of a board's console arrived.
+    pub(crate) async fn console(&self, board: &BoardName, bytes: Bytes) -> Result<(), EngineError> {
+        let need = bytes.len() as u64;
+        let path = &self.consoles.folder;
+        self.consoles
+            .append(board, bytes)
+            .await
+            .map_err(|source| match source.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::DiskFull {
+                    path: path.clone(),
+                    need,
+                },
+                _ => StoreError::File {
+                    context: "append to a console log in",
+                    path: path.clone(),
+                    source,
+                },
+            })?;
+        Ok(())
+    }
+
+    /// Makes the console of an attempt on `board` an artifact, if the board is at it.
+    pub(super) async fn keep_console_of(&self, board: &BoardName, key: AttemptKey) {
+        if self.consoles.active().get(board) == Some(&key) {
+            self.keep_console(key).await;
+        }
+    }
+
+    /// Makes the console of an attempt an artifact. A console that cannot be kept is no
+    /// reason to lose the end of the attempt.
+    pub(super) async fn keep_console(&self, key: AttemptKey) {
+        let path = self.consoles.attempt_file(key);
+        self.consoles.active().retain(|_, active| *active != key);
+        let bytes = match tokio::fs::read(&path).await {
+            Ok(bytes) => Bytes::from(bytes),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(error) => {
+                warn!(path = %path.display(), %error, "failed to read a console log");
+                return;
+            }
+        };
+        match self.store_console(key, bytes).await {
+            Ok(()) => {
+                if let Err(error) = tokio::fs::remove_file(&path).await {
+                    warn!(path = %path.display(), %error, "failed to remove a console log");
+                }
+            }
+            Err(error) => warn!(run = %key.run, %error, "failed to keep a console log"),
+        }
+    }
+
+    async fn store_console(&self, key: AttemptKey, bytes: Bytes) -> Result<(), EngineError> {
+        let size = bytes.len() as u64;
+        let digest = self.store.objects().put(bytes).await?;
+        let artifact = Artifact {
+            id: self.new_id(),
+            run: key.run,
+            attempt: key.attempt,
+            trial: None,
+            name: ArtifactName::parse("console.log").expect("this is a plain file name"),
+            kind: ArtifactKind::Console,
+            digest,
+            size,
+            created_at: self.now(),
+        };
+        self.store.add_artifact(&artifact).await?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attempt_file_ends_with_a_remark_at_the_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.log");
+        let piece = vec![b'x'; (LIMIT / 4 + 1) as usize];
+        for _ in 0..6 {
+            append_limited(&path, &piece).unwrap();
+        }
+        let text = fs::read(&path).unwrap();
+        assert_eq!(text.len() as u64, LIMIT + CUT.len() as u64);
+        assert!(text.ends_with(CUT));
+    }
+
+    #[test]
+    fn a_rolling_log_keeps_what_came_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("b1.log");
+        append_rolling(&path, &vec![b'x'; LIMIT as usize]).unwrap();
+        append_rolling(&path, b"later").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"later");
+        let old = fs::metadata(folder.path().join("b1.log.1")).unwrap();
+        assert_eq!(old.len(), LIMIT);
+    }
+}
