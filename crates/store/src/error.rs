@@ -135,8 +135,11 @@ pub enum StoreError {
         /// The text as it was found.
         found: String,
     },
-    /// The tables could not be brought up to date.
-    #[error("failed to bring the tables up to date; is the database of a newer klab?")]
+    /// The tables are not what this version of klab makes.
+    #[error(
+        "the tables were made by another version of klab: use that version or a newer one, or \
+         restore a backup"
+    )]
     Migration {
         /// The reason.
         #[source]
@@ -173,8 +176,9 @@ pub enum StoreError {
     },
 }
 
-/// SQLITE_FULL and PostgreSQL's `disk_full`.
-const FULL: [&str; 2] = ["13", "53100"];
+/// SQLITE_FULL, SQLITE_IOERR_SHMSIZE (no space for the shared memory file) and PostgreSQL's
+/// `disk_full`.
+const FULL: [&str; 3] = ["13", "4874", "53100"];
 /// SQLITE_BUSY and its kinds; PostgreSQL's `serialization_failure` and `deadlock_detected`.
 const CLASH: [&str; 5] = ["5", "261", "517", "40001", "40P01"];
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use klab_model::Fence;
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
-use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Any, AnyPool, ConnectOptions, Row, SqlSafeStr, Transaction};
 
@@ -185,8 +185,13 @@ async fn migrate(pool: &AnyPool, rows: &'static str) -> Result<(), StoreError> {
     Migrator::with_migrations(vec![migration(1, "rows", rows)])
         .run(pool)
         .await
-        .map_err(|source| StoreError::Migration {
-            source: Box::new(source),
+        .map_err(|error| match error {
+            MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _) => {
+                StoreError::database("bring its tables up to date")(source)
+            }
+            other => StoreError::Migration {
+                source: Box::new(other),
+            },
         })
 }
 

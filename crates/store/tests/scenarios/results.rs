@@ -146,6 +146,30 @@ pub(crate) async fn infrastructure_failures_give_no_samples(lab: &Lab) {
     assert_eq!(attempt.ended, Some((at(30), outcome)));
 }
 
+pub(crate) async fn an_attempt_without_an_end_is_replaced_too(lab: &Lab) {
+    let (store, job, runs, fence) = lab_with_attempt(lab).await;
+    let one = artifact(&store, 1, runs[0].id, 1, "first").await;
+    store.add_artifact(&one).await.expect("new");
+    store
+        .replace_samples(one.id, &parser(1), &[sample(1.5)])
+        .await
+        .expect("samples");
+    let run = store.run(runs[0].id).await.expect("the run");
+    let board = store.board(&board_name("vf2")).await.expect("the board");
+    let reason = "no word for 5 minutes".to_owned();
+    let state = run
+        .value
+        .state
+        .apply(RunEvent::LeaseEnded { fence, reason });
+    let transition = Transition::new(at(30))
+        .run(&run, state.expect("legal"))
+        .board(&board, board.value.state.release(fence));
+    store.transition(&transition).await.expect("a new attempt");
+    assert_eq!(store.samples_of(job.id).await.expect("samples").len(), 1);
+    assign(&store, runs[0].id, "vf2").await;
+    assert_eq!(store.samples_of(job.id).await.expect("samples"), []);
+}
+
 pub(crate) async fn artifacts_are_recorded_once(lab: &Lab) {
     let (store, job, runs, _) = lab_with_attempt(lab).await;
     let run = runs[0].id;

@@ -156,3 +156,18 @@ pub(crate) async fn broken_rows_are_named(lab: &Lab) {
         "{error}"
     );
 }
+
+pub(crate) async fn tables_of_a_newer_version_are_refused(lab: &Lab) {
+    drop(lab.open().await);
+    lab.tamper(
+        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+         VALUES (99, 'future', true, 'x', 0)",
+    )
+    .await;
+    let error = Store::open(&lab.location).await.expect_err("it is newer");
+    assert!(matches!(error, StoreError::Migration { .. }), "{error:?}");
+    assert!(
+        error.to_string().contains("another version of klab"),
+        "{error}"
+    );
+}
