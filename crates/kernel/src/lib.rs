@@ -46,6 +46,8 @@ mod open;
 mod package;
 #[cfg(feature = "read")]
 mod tarball;
+#[cfg(feature = "read")]
+mod understand;
 
 pub use canonical::{
     CANONICAL_CONFIG, CANONICAL_DTBS, CANONICAL_IMAGE, CANONICAL_MANIFEST, CANONICAL_SYSTEM_MAP,

@@ -10,6 +10,7 @@ use crate::decode::archive_reader;
 use crate::error::{ArchiveError, KernelError};
 use crate::header::hex;
 use crate::item::{Item, Place};
+use crate::understand::understand;
 use crate::{HeaderError, ImageFormat, ImageHeader, KernelPackage, Limits, PackageKind};
 use crate::{folder, tarball};
 
@@ -81,7 +82,7 @@ pub fn open_pair(image: &Path, modules: Option<&Path>) -> Result<KernelPackage, 
         let (top, prefix) = modules_folder(modules)?;
         items.extend(folder::items(&top, &prefix, &limits)?);
     }
-    KernelPackage::from_items(image, PackageKind::Image, &items)
+    understand(image, PackageKind::Image, &items)
 }
 
 /// The folder to list, and the place of its files in the package.
@@ -134,7 +135,7 @@ fn open_deb(
     file.read_exact(&mut head).map_err(io)?;
     file.seek(SeekFrom::Start(data.offset)).map_err(io)?;
     let items = unpack(path, file.take(data.size), &head, limits)?;
-    KernelPackage::from_items(path, PackageKind::Deb, &items)
+    understand(path, PackageKind::Deb, &items)
 }
 
 fn open_tar(
@@ -154,7 +155,7 @@ fn open_tar(
         }
     }
     let items = unpack(path, file, head, limits)?;
-    KernelPackage::from_items(path, PackageKind::Tar, &items)
+    understand(path, PackageKind::Tar, &items)
 }
 
 /// A compressed file that holds no tar archive: an image, or something else.
@@ -203,7 +204,7 @@ fn open_folder(path: &Path, limits: &Limits) -> Result<KernelPackage, KernelErro
         return open(&package);
     }
     let items = folder::items(path, "", limits)?;
-    KernelPackage::from_items(path, PackageKind::Folder, &items)
+    understand(path, PackageKind::Folder, &items)
 }
 
 /// The one linux-image package in a folder, debug symbols left out.
