@@ -252,7 +252,9 @@ mod tests {
         let error = fails(&document(PLAIN, "", idle));
         assert_eq!((error.kind, error.line), (ErrorKind::NothingMeasured, 7));
         let odd = "\"cycles\": 5, \"min\": 1, \"max\": 2,\n      \"avg\": -nan";
-        assert_eq!(fails(&document(PLAIN, "", odd)).kind, ErrorKind::Malformed);
+        let error = fails(&document(PLAIN, "", odd));
+        assert_eq!((error.kind, error.line), (ErrorKind::Malformed, 7));
+        assert_eq!(error.found, "thread 0 with an avg that is no number");
     }
 
     #[test]

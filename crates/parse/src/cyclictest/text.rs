@@ -203,6 +203,8 @@ mod tests {
             max(&format!("{LINE}\n{second}\n{LINE}\n")),
             Err(ErrorKind::Cut)
         );
+        let begun = format!("{LINE}\n{second}\n\u{1b}[4Apolicy: fifo\n\n");
+        assert_eq!(max(&begun), Err(ErrorKind::Cut));
         assert_eq!(
             max(&format!("{LINE}\n{second}\n\u{1b}[4A")),
             Err(ErrorKind::Cut)
