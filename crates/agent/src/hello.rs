@@ -1,0 +1,69 @@
+//! What the agent says first: who it is, what the board is, where it stands.
+
+use std::path::Path;
+
+use klab_boot::BootMethod;
+use klab_model::{Capability, InstanceId, Order};
+use klab_proto::{attempt_ref, v1};
+
+use crate::config::Config;
+use crate::link::LinkError;
+use crate::outside::Outside;
+
+/// The id of this installation, made at the first start.
+///
+/// # Errors
+/// If the state folder cannot be read or written.
+pub fn instance(state: &Path, outside: &dyn Outside) -> std::io::Result<InstanceId> {
+    let path = state.join("instance");
+    match std::fs::read_to_string(&path) {
+        Ok(text) => {
+            if let Ok(instance) = text.trim().parse() {
+                return Ok(instance);
+            }
+        }
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        Err(_) => {}
+    }
+    let instance = outside.instance();
+    let draft = state.join("instance.new");
+    std::fs::write(&draft, instance.to_string())?;
+    std::fs::File::open(&draft)?.sync_all()?;
+    std::fs::rename(&draft, &path)?;
+    crate::journal::sync_folder(state)?;
+    Ok(instance)
+}
+
+/// The greeting.
+///
+/// # Errors
+/// [`LinkError::BadMessage`] without an architecture.
+pub fn hello(
+    config: &Config,
+    instance: InstanceId,
+    boot: &dyn BootMethod,
+    order: Option<&Order>,
+) -> Result<v1::Hello, LinkError> {
+    let mut capabilities = vec![Capability(format!("boot-{}", boot.name()))];
+    let words = boot.capabilities().words();
+    capabilities.extend(words.into_iter().map(|word| Capability(word.to_owned())));
+    let version = env!("CARGO_PKG_VERSION");
+    let facts = klab_measure::board_facts(&config.sysroot, version, capabilities);
+    let arch = config
+        .arch
+        .ok_or_else(|| LinkError::BadMessage("no architecture".into()))?;
+    let tags = config.tags.iter();
+    Ok(v1::Hello {
+        board: config.board.to_string(),
+        instance: instance.to_string(),
+        arch: v1::Arch::from(arch).into(),
+        tags: tags
+            .map(|(key, value)| v1::Tag {
+                key: key.clone(),
+                value: value.clone(),
+            })
+            .collect(),
+        facts: Some(facts.into()),
+        current: order.map(|order| attempt_ref(order.run, order.attempt, order.fence)),
+    })
+}

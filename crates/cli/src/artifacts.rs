@@ -1,0 +1,207 @@
+//! `klab artifacts`.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use klab_model::{ArtifactId, ArtifactName, Digest, Digester};
+use klab_proto::v1;
+use klab_report::Table;
+
+use crate::args::{ArtifactCommand, Global};
+use crate::client::Client;
+use crate::exit::{CliError, ExitCode};
+use crate::{json, output};
+
+pub(crate) async fn run(global: &Global, command: ArtifactCommand) -> Result<ExitCode, CliError> {
+    let client = Client::connect(global).await?;
+    match command {
+        ArtifactCommand::List { job } => {
+            let id = client.job_id(&job).await?;
+            list(global, &all(&client, &id).await?);
+        }
+        ArtifactCommand::Get {
+            what,
+            output: folder,
+        } => {
+            let paths = match one(&client, &what).await? {
+                Some(artifact) => vec![fetch(&client, &artifact, &folder).await?],
+                None => fetch_all(&client, &client.job_id(&what).await?, &folder).await?,
+            };
+            if global.json {
+                output::json(
+                    &paths
+                        .iter()
+                        .map(|path| path.display().to_string())
+                        .collect(),
+                );
+            } else {
+                paths
+                    .iter()
+                    .for_each(|path| output::line(path.display().to_string()));
+            }
+        }
+    }
+    Ok(ExitCode::Done)
+}
+
+/// The artifact that `text` names, if it is an artifact's id.
+async fn one(client: &Client, text: &str) -> Result<Option<v1::Artifact>, CliError> {
+    if text.parse::<ArtifactId>().is_err() {
+        return Ok(None);
+    }
+    let request = v1::GetArtifactRequest {
+        id: text.to_owned(),
+    };
+    match client.artifacts().get_artifact(request).await {
+        Ok(response) => Ok(response.into_inner().artifact),
+        // Jobs have ids of the same shape.
+        Err(status) if status.code() == tonic::Code::NotFound => Ok(None),
+        Err(status) => Err(status.into()),
+    }
+}
+
+/// Every artifact of a job.
+pub(crate) async fn all(client: &Client, job: &str) -> Result<Vec<v1::Artifact>, CliError> {
+    let mut artifacts = Vec::new();
+    let mut page_token = String::new();
+    loop {
+        let job = job.to_owned();
+        let request = v1::ListArtifactsRequest {
+            job,
+            page_size: 500,
+            page_token,
+        };
+        let page = client
+            .artifacts()
+            .list_artifacts(request)
+            .await?
+            .into_inner();
+        artifacts.extend(page.artifacts);
+        page_token = page.next_page_token;
+        if page_token.is_empty() {
+            return Ok(artifacts);
+        }
+    }
+}
+
+fn list(global: &Global, artifacts: &[v1::Artifact]) {
+    if global.json {
+        output::json(&artifacts.iter().map(json::artifact).collect());
+        return;
+    }
+    let mut table = Table::new([
+        "ARTIFACT", "RUN", "ATTEMPT", "TRIAL", "NAME", "KIND", "BYTES",
+    ]);
+    for artifact in artifacts {
+        table.row([
+            artifact.id.clone(),
+            artifact.run.clone(),
+            artifact.attempt.to_string(),
+            artifact
+                .trial
+                .map_or_else(|| "-".into(), |trial| (trial + 1).to_string()),
+            artifact.name.clone(),
+            artifact.kind.clone(),
+            artifact.size.to_string(),
+        ]);
+    }
+    output::line(table.to_string());
+}
+
+/// Gets every artifact of a job into folders by run, attempt and trial.
+pub(crate) async fn fetch_all(
+    client: &Client,
+    job: &str,
+    folder: &Path,
+) -> Result<Vec<PathBuf>, CliError> {
+    let mut paths = Vec::new();
+    for artifact in all(client, job).await? {
+        paths.push(fetch(client, &artifact, folder).await?);
+    }
+    Ok(paths)
+}
+
+/// Where an artifact goes. The controller's names are checked: a path must not leave `folder`.
+fn place(artifact: &v1::Artifact, folder: &Path) -> Result<PathBuf, CliError> {
+    let bad = |what: &str| CliError::infrastructure(format!("the controller sent a bad {what}"));
+    let name = ArtifactName::parse(&artifact.name).map_err(|_| bad("artifact name"))?;
+    let run: klab_model::RunId = artifact.run.parse().map_err(|_| bad("run id"))?;
+    let mut path = folder
+        .join(run.to_string())
+        .join(format!("attempt-{}", artifact.attempt));
+    if let Some(trial) = artifact.trial {
+        path.push(format!("trial-{}", trial + 1));
+    }
+    Ok(path.join(name.as_str()))
+}
+
+/// Gets one artifact. A part from an earlier try is continued; the digest decides.
+async fn fetch(
+    client: &Client,
+    artifact: &v1::Artifact,
+    folder: &Path,
+) -> Result<PathBuf, CliError> {
+    let path = place(artifact, folder)?;
+    let wanted = Digest::from_bytes(&artifact.digest).map_err(CliError::infrastructure)?;
+    if std::fs::read(&path).is_ok_and(|bytes| Digest::of(&bytes) == wanted) {
+        return Ok(path);
+    }
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    let part = path.with_file_name(format!("{}.part", artifact.name));
+    let mut digester = Digester::new();
+    let mut offset = 0;
+    if let Ok(bytes) = std::fs::read(&part) {
+        digester.update(&bytes);
+        offset = bytes.len() as u64;
+    }
+    let mut file = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&part)?;
+    let request = v1::ReadArtifactRequest {
+        id: artifact.id.clone(),
+        offset,
+    };
+    let mut stream = client
+        .artifacts()
+        .read_artifact(request)
+        .await?
+        .into_inner();
+    while let Some(chunk) = stream.message().await? {
+        digester.update(&chunk.data);
+        file.write_all(&chunk.data)?;
+    }
+    file.sync_all()?;
+    if digester.finish() != wanted {
+        std::fs::remove_file(&part)?;
+        return Err(CliError::infrastructure(format!(
+            "artifact {} arrived damaged (digest differs); get it again",
+            artifact.name
+        )));
+    }
+    std::fs::rename(&part, &path)?;
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_from_outside_cannot_leave_the_folder() {
+        let mut artifact = v1::Artifact {
+            run: "01890a5d-ac96-774b-bcce-b302099a8057".into(),
+            attempt: 1,
+            trial: Some(0),
+            name: "trace.txt".into(),
+            ..v1::Artifact::default()
+        };
+        let path = place(&artifact, Path::new("out")).expect("legal");
+        let expected = "out/01890a5d-ac96-774b-bcce-b302099a8057/attempt-1/trial-1/trace.txt";
+        assert_eq!(path, Path::new(expected));
+        artifact.name = "../../etc/passwd".into();
+        assert!(place(&artifact, Path::new("out")).is_err());
+    }
+}

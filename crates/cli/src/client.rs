@@ -1,0 +1,142 @@
+//! The way to the controller.
+
+use std::time::Duration;
+
+use klab_proto::v1;
+use klab_proto::v1::artifact_service_client::ArtifactServiceClient;
+use klab_proto::v1::board_service_client::BoardServiceClient;
+use klab_proto::v1::job_service_client::JobServiceClient;
+use klab_proto::v1::kernel_service_client::KernelServiceClient;
+use klab_proto::v1::report_service_client::ReportServiceClient;
+use tonic::transport::{Channel, Endpoint};
+
+use crate::args::Global;
+use crate::exit::CliError;
+
+/// Every service of one controller.
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    channel: Channel,
+}
+
+impl Client {
+    /// Connects, or says how to mend it.
+    pub(crate) async fn connect(global: &Global) -> Result<Self, CliError> {
+        Self::to(&global.controller).await
+    }
+
+    pub(crate) async fn to(address: &str) -> Result<Self, CliError> {
+        let endpoint = Endpoint::from_shared(address.to_owned()).map_err(|_| {
+            CliError::usage(format!(
+                "--controller {address:?}: expected http://HOST:PORT"
+            ))
+        })?;
+        let channel = endpoint
+            .connect_timeout(Duration::from_secs(5))
+            .tcp_nodelay(true)
+            .connect()
+            .await
+            .map_err(|_| {
+                CliError::infrastructure(format!(
+                    "cannot reach the controller at {address}: start it with `klab-controller`, \
+                     or say where it is with --controller or KLAB_CONTROLLER"
+                ))
+            })?;
+        Ok(Self { channel })
+    }
+
+    pub(crate) fn jobs(&self) -> JobServiceClient<Channel> {
+        JobServiceClient::new(self.channel.clone())
+    }
+
+    pub(crate) fn boards(&self) -> BoardServiceClient<Channel> {
+        BoardServiceClient::new(self.channel.clone())
+    }
+
+    pub(crate) fn kernels(&self) -> KernelServiceClient<Channel> {
+        KernelServiceClient::new(self.channel.clone())
+    }
+
+    pub(crate) fn artifacts(&self) -> ArtifactServiceClient<Channel> {
+        ArtifactServiceClient::new(self.channel.clone())
+    }
+
+    pub(crate) fn reports(&self) -> ReportServiceClient<Channel> {
+        // A report with many variants may exceed the default limit of 4 MiB.
+        ReportServiceClient::new(self.channel.clone()).max_decoding_message_size(64 << 20)
+    }
+
+    /// Every job, newest first.
+    pub(crate) async fn all_jobs(&self) -> Result<Vec<v1::Job>, CliError> {
+        let mut jobs = Vec::new();
+        let mut page_token = String::new();
+        loop {
+            let request = v1::ListJobsRequest {
+                page_size: 200,
+                page_token,
+            };
+            let page = self.jobs().list_jobs(request).await?.into_inner();
+            jobs.extend(page.jobs);
+            page_token = page.next_page_token;
+            if page_token.is_empty() {
+                return Ok(jobs);
+            }
+        }
+    }
+
+    /// The id of the job that `text` means.
+    pub(crate) async fn job_id(&self, text: &str) -> Result<String, CliError> {
+        if text.parse::<klab_model::JobId>().is_ok() {
+            return Ok(text.to_owned());
+        }
+        let jobs = self.all_jobs().await?;
+        let ids: Vec<&str> = jobs.iter().map(|job| job.id.as_str()).collect();
+        pick(text, &ids).map(str::to_owned).map_err(CliError::usage)
+    }
+}
+
+/// The id that `text` means: `last`, or the only one that starts or ends with it.
+fn pick<'a>(text: &str, ids: &[&'a str]) -> Result<&'a str, String> {
+    if text == "last" {
+        return ids
+            .first()
+            .copied()
+            .ok_or_else(|| "there is no job yet".into());
+    }
+    if text.len() < 4 {
+        return Err(format!(
+            "job {text:?}: give at least 4 characters of its id, or `last`"
+        ));
+    }
+    let fits = |id: &&&str| id.starts_with(text) || id.ends_with(text);
+    let found: Vec<&&str> = ids.iter().filter(fits).collect();
+    match found.as_slice() {
+        [one] => Ok(one),
+        [] => Err(format!("there is no job {text:?}; `klab jobs` lists them")),
+        many => Err(format!(
+            "job {text:?} fits {} jobs; give more of its id",
+            many.len()
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pick;
+
+    #[test]
+    fn a_job_is_meant_by_last_start_or_end() {
+        let ids = ["0193aaaa-1111", "0193bbbb-2222"];
+        assert_eq!(pick("last", &ids), Ok("0193aaaa-1111"));
+        assert_eq!(pick("2222", &ids), Ok("0193bbbb-2222"));
+        assert_eq!(pick("0193bb", &ids), Ok("0193bbbb-2222"));
+        assert!(
+            pick("0193", &ids)
+                .expect_err("both")
+                .contains("fits 2 jobs")
+        );
+        assert!(pick("zzzz", &ids).is_err());
+        assert!(pick("22", &ids).is_err());
+        assert!(pick("last", &[]).is_err());
+    }
+}

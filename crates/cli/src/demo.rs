@@ -1,0 +1,244 @@
+//! `klab demo`: two real kernels on a virtual board, from nothing.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use klab_model::{BoardName, BoardSelector, KernelName, VariantName};
+use klab_vboard::{AgentFiles, BoardSpec, Recipe, VirtualBoard, Workdir, tools};
+
+use crate::args::{Demo, Format, Global, Submit};
+use crate::client::Client;
+use crate::exit::{CliError, ExitCode};
+use crate::processes::Controller;
+use crate::vboards::{agent_binary, agent_config, blocking, switch_off};
+use crate::{artifacts, boards, console, jobs, kernels, output, submit, watch};
+
+const BOARD: &str = "vb1";
+const PLAN: &str = "rt-latency-quick";
+/// Variant, kernel name, Debian package.
+const KERNELS: [(&str, &str, &str); 2] = [
+    ("base", "debian-cloud", "linux-image-cloud-amd64"),
+    ("rt", "debian-rt", "linux-image-rt-amd64"),
+];
+/// An emulated board on a busy machine may take minutes to come up.
+const BOARD_LIMIT: Duration = Duration::from_secs(600);
+
+/// Says what the demo does, with the time since its start.
+#[derive(Clone, Copy)]
+struct Story {
+    start: Instant,
+}
+
+impl Story {
+    fn say(self, text: impl AsRef<str>) {
+        let seconds = self.start.elapsed().as_secs();
+        output::say(format!(
+            "[{:>2}:{:02}] {}",
+            seconds / 60,
+            seconds % 60,
+            text.as_ref()
+        ));
+    }
+}
+
+pub(crate) async fn run(global: &Global, demo: Demo) -> Result<ExitCode, CliError> {
+    let story = Story {
+        start: Instant::now(),
+    };
+    let agent = agent_binary(demo.agent.as_deref())?;
+    blocking(move || {
+        tools::install_missing(|text| story.say(text))?;
+        Ok(())
+    })
+    .await?;
+    let controller = Controller::start(&demo.folder.join("controller")).await?;
+    story.say(format!("controller listens on {}", controller.address()));
+    let global = Global {
+        controller: format!("http://{}", controller.address()),
+        ..global.clone()
+    };
+    let ended = tokio::select! {
+        ended = with_controller(&global, &demo, agent, story) => ended,
+        _ = tokio::signal::ctrl_c() => {
+            story.say("interrupted: stopping the board and the controller");
+            Err(CliError::infrastructure("interrupted; the next start goes on with what is there"))
+        }
+    };
+    controller.stop().await;
+    ended
+}
+
+async fn with_controller(
+    global: &Global,
+    demo: &Demo,
+    agent: PathBuf,
+    story: Story,
+) -> Result<ExitCode, CliError> {
+    let client = Client::connect(global).await?;
+    let port = global
+        .controller
+        .rsplit(':')
+        .next()
+        .and_then(|port| port.parse().ok());
+    let port = port.ok_or_else(|| CliError::infrastructure("the controller has no port"))?;
+    let folder = demo.folder.join("vboards");
+    let board = start_board(folder.clone(), agent, port, story);
+    let kernels = add_kernels(&client, &folder, story);
+    let (board, ()) = tokio::try_join!(board, kernels)?;
+    // Dropping the board switches it off, also when this future is dropped by Ctrl-C.
+    let follower = board.follow_console();
+    let console = console::stream(global.controller.clone(), BOARD.to_owned(), follower);
+    tokio::select! {
+        ended = compare(global, &client, demo, story) => {
+            switch_off(board).await?;
+            ended
+        }
+        () = console => Err(CliError::infrastructure("the console ended")),
+        () = until_dead(&board) => Err(CliError::infrastructure(format!(
+            "QEMU ended by itself; see {}",
+            board.dir().console_log().display()
+        ))),
+    }
+}
+
+async fn until_dead(board: &VirtualBoard) {
+    while board.is_alive() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+async fn start_board(
+    folder: PathBuf,
+    agent: PathBuf,
+    port: u16,
+    story: Story,
+) -> Result<VirtualBoard, CliError> {
+    blocking(move || {
+        let work = Workdir::new(&folder)?;
+        story.say("base image: Debian packages into a disk (kept for the next time)");
+        let image = work.image(&Recipe::default())?;
+        let files = AgentFiles::new(agent, agent_config(BOARD, port));
+        let known = work.list()?.iter().any(|name| name.as_str() == BOARD);
+        let board = match known.then(|| work.open(BOARD)).transpose()? {
+            Some(board) if board.image_digest() == image.digest() => {
+                board.set_agent(&files)?;
+                board
+            }
+            stale => {
+                if stale.is_some() {
+                    work.remove(BOARD)?;
+                }
+                work.create(&BoardSpec::new(BOARD)?, &image, &files)?
+            }
+        };
+        let accel = work.accel(&image)?;
+        let running = board.start(&accel)?;
+        let log = board.console_log();
+        story.say(format!(
+            "board {BOARD} starts under {:?} ({}); console in {}",
+            accel.kind,
+            accel.reason,
+            log.display()
+        ));
+        Ok(running)
+    })
+    .await
+}
+
+async fn add_kernels(client: &Client, folder: &Path, story: Story) -> Result<(), CliError> {
+    for (_, name, package) in KERNELS {
+        let (folder, kernel_name) = (folder.to_owned(), KernelName::parse(name));
+        let kernel_name = kernel_name.map_err(CliError::usage)?;
+        let deb =
+            blocking(move || Ok(Workdir::new(&folder)?.kernel(package, &Recipe::default().suite)?))
+                .await?;
+        let kernel = add_once(client, kernel_name, deb).await?;
+        story.say(format!("kernel {}", kernels::describe(&kernel)));
+    }
+    Ok(())
+}
+
+/// Adds a kernel unless this very file was added before.
+async fn add_once(
+    client: &Client,
+    name: KernelName,
+    deb: PathBuf,
+) -> Result<klab_proto::v1::Kernel, CliError> {
+    let request = klab_proto::v1::GetKernelRequest {
+        name: name.to_string(),
+    };
+    let known = client.kernels().get_kernel(request).await.ok();
+    let release_in_name = |release: &str| {
+        deb.file_name()
+            .is_some_and(|file| file.to_string_lossy().contains(release))
+    };
+    match known.and_then(|response| response.into_inner().kernel) {
+        Some(kernel) if release_in_name(&kernel.release) => Ok(kernel),
+        _ => kernels::add(client, name, deb, None).await,
+    }
+}
+
+async fn wait_for_board(client: &Client) -> Result<(), CliError> {
+    let deadline = Instant::now() + BOARD_LIMIT;
+    while Instant::now() < deadline {
+        let boards = boards::all(client).await?;
+        if boards
+            .iter()
+            .any(|board| board.name == BOARD && board.online)
+        {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    Err(CliError::infrastructure(format!(
+        "board {BOARD} did not come up; see its console"
+    )))
+}
+
+async fn compare(
+    global: &Global,
+    client: &Client,
+    demo: &Demo,
+    story: Story,
+) -> Result<ExitCode, CliError> {
+    wait_for_board(client).await?;
+    story.say(format!("board {BOARD} is online"));
+    let bad = |error: klab_model::InvalidText| CliError::usage(error);
+    let mut variants = Vec::new();
+    for (variant, kernel, _) in KERNELS {
+        let variant = VariantName::parse(variant).map_err(bad)?;
+        variants.push((variant, KernelName::parse(kernel).map_err(bad)?));
+    }
+    let order = Submit {
+        variants,
+        plan: PLAN.to_owned(),
+        boards: BoardSelector::Named(vec![BoardName::parse(BOARD).map_err(bad)?]),
+        rounds: demo.rounds,
+        owner: None,
+        wait: true,
+    };
+    let plan = submit::plan_source(PLAN)?;
+    let job = submit::create(client, order, plan).await?;
+    story.say(format!(
+        "job {}: {} runs of plan {PLAN}",
+        job.id, job.runs_total
+    ));
+    let code = watch::follow(global, &job.id).await?;
+    let format = if global.json {
+        Format::Json
+    } else {
+        Format::Text
+    };
+    let report = jobs::report(client, &job.id, format).await?;
+    output::line(&report);
+    let report_path = demo.folder.join("report.txt");
+    std::fs::write(
+        &report_path,
+        jobs::report(client, &job.id, Format::Text).await?,
+    )?;
+    let folder = demo.folder.join("artifacts");
+    let paths = artifacts::fetch_all(client, &job.id, &folder).await?;
+    story.say(format!("{} artifacts in {}", paths.len(), folder.display()));
+    story.say(format!("the table is in {}", report_path.display()));
+    Ok(code)
+}

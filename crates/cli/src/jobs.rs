@@ -1,0 +1,133 @@
+//! `klab jobs`, `klab job`, `klab cancel`, `klab compare`.
+
+use klab_proto::v1;
+use klab_report::Table;
+use serde_json::json;
+
+use crate::args::{Format, Global, JobCommand};
+use crate::client::Client;
+use crate::exit::{CliError, ExitCode};
+use crate::{json, output};
+
+pub(crate) async fn list(global: &Global) -> Result<ExitCode, CliError> {
+    let jobs = Client::connect(global).await?.all_jobs().await?;
+    if global.json {
+        output::json(&jobs.iter().map(json::job).collect());
+        return Ok(ExitCode::Done);
+    }
+    let mut table = Table::new([
+        "JOB",
+        "STATE",
+        "RUNS",
+        "PLAN",
+        "VARIANTS",
+        "OWNER",
+        "SUBMITTED",
+    ]);
+    for job in &jobs {
+        let variants: Vec<&str> = job.variants.iter().map(|v| v.name.as_str()).collect();
+        table.row([
+            job.id.clone(),
+            json::job_state(job.state).to_owned(),
+            format!("{}/{}", job.runs_ended, job.runs_total),
+            job.plan.clone(),
+            variants.join(","),
+            job.owner.clone(),
+            json::time(job.created_at.as_ref()),
+        ]);
+    }
+    output::line(table.to_string());
+    Ok(ExitCode::Done)
+}
+
+pub(crate) async fn run(global: &Global, command: JobCommand) -> Result<ExitCode, CliError> {
+    let JobCommand::Show { job } = command;
+    let client = Client::connect(global).await?;
+    let id = client.job_id(&job).await?;
+    let response = client
+        .jobs()
+        .get_job(v1::GetJobRequest { id })
+        .await?
+        .into_inner();
+    let job = response.job.unwrap_or_default();
+    if global.json {
+        let runs: Vec<_> = response.runs.iter().map(json::run).collect();
+        output::json(&json!({ "job": json::job(&job), "runs": runs }));
+        return Ok(ExitCode::Done);
+    }
+    output::line(format!("job      {}", job.id));
+    output::line(format!("state    {}", json::job_state(job.state)));
+    output::line(format!("plan     {}, {} round(s)", job.plan, job.rounds));
+    for variant in &job.variants {
+        output::line(format!("variant  {} = {}", variant.name, variant.kernel));
+    }
+    let boards: Vec<String> = job.boards.iter().map(json::slot).collect();
+    output::line(format!("boards   {}\n", boards.join(" ")));
+    let mut table = Table::new(["ROUND", "VARIANT", "BOARD", "STATE", "ATTEMPT", "FAILURE"]);
+    for run in &response.runs {
+        let failure = run.failure.as_ref();
+        let failure = failure.map(|f| format!("{}: {}", json::class(f.class), f.reason));
+        table.row([
+            (run.round + 1).to_string(),
+            run.variant.clone(),
+            run.board.clone(),
+            run.state.clone(),
+            run.attempt.to_string(),
+            failure.unwrap_or_default(),
+        ]);
+    }
+    output::line(table.to_string());
+    Ok(ExitCode::Done)
+}
+
+pub(crate) async fn cancel(global: &Global, job: &str) -> Result<ExitCode, CliError> {
+    let client = Client::connect(global).await?;
+    let id = client.job_id(job).await?;
+    let response = client
+        .jobs()
+        .cancel_job(v1::CancelJobRequest { id })
+        .await?
+        .into_inner();
+    let job = response.job.unwrap_or_default();
+    if global.json {
+        output::json(&json::job(&job));
+    } else {
+        let live = job.runs_total - job.runs_ended;
+        output::line(format!(
+            "job {} is cancelled; {live} run(s) still end",
+            job.id
+        ));
+    }
+    Ok(ExitCode::Done)
+}
+
+pub(crate) async fn compare(
+    global: &Global,
+    job: &str,
+    format: Format,
+) -> Result<ExitCode, CliError> {
+    let client = Client::connect(global).await?;
+    let id = client.job_id(job).await?;
+    let format = if global.json { Format::Json } else { format };
+    output::line(report(&client, &id, format).await?);
+    Ok(ExitCode::Done)
+}
+
+/// The comparison of a job, rendered by the controller.
+pub(crate) async fn report(client: &Client, job: &str, format: Format) -> Result<String, CliError> {
+    let format = match format {
+        Format::Text => v1::ReportFormat::Text,
+        Format::Markdown => v1::ReportFormat::Markdown,
+        Format::Json => v1::ReportFormat::Json,
+    };
+    let request = v1::GetReportRequest {
+        job: job.to_owned(),
+        format: format.into(),
+    };
+    Ok(client
+        .reports()
+        .get_report(request)
+        .await?
+        .into_inner()
+        .content)
+}

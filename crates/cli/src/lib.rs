@@ -1,1 +1,0 @@
-//! klab: submit, watch, compare.
