@@ -86,9 +86,9 @@ struct Recorded {
 }
 
 fn read(folder: &Path, boot_id: &str) -> Vec<Recorded> {
-    let text = sysfs::read(&folder.join(RECORD)).unwrap_or_default();
+    let text = fs::read_to_string(folder.join(RECORD)).unwrap_or_default();
     let mut lines = text.lines();
-    if lines.next() != Some(boot_id) {
+    if boot_id.is_empty() || lines.next() != Some(boot_id) {
         return Vec::new();
     }
     lines
