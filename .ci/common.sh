@@ -1,0 +1,56 @@
+# shellcheck shell=bash
+# What ./demo and ./test share. Sourced after `cd` into the repository.
+
+say() { printf '%s\n' "$*" >&2; }
+
+die() {
+    say "error: $*"
+    exit 3
+}
+
+# Where cargo puts what it builds.
+target=${CARGO_TARGET_DIR:-target}
+agent_triple=x86_64-unknown-linux-gnu
+
+# as_root COMMAND...: fails where that needs a password or is not possible.
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo -n "$@"
+    else
+        return 1
+    fi
+}
+
+# apt_install PACKAGE...: says what it does; fails where it cannot.
+apt_install() {
+    command -v apt-get >/dev/null || return 1
+    say "installing Debian packages: $*"
+    local quiet=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -y)
+    as_root "${quiet[@]}" install --no-install-recommends "$@" >/dev/null && return
+    say "package lists may be old: apt-get update, then once more"
+    as_root "${quiet[@]}" update >/dev/null &&
+        as_root "${quiet[@]}" install --no-install-recommends "$@" >/dev/null
+}
+
+# A Rust toolchain is the developer's own choice: it is asked for, not installed.
+need_cargo() {
+    if ! command -v cargo >/dev/null && [ -x "$HOME/.cargo/bin/cargo" ]; then
+        PATH="$HOME/.cargo/bin:$PATH"
+    fi
+    command -v cargo >/dev/null ||
+        die "cargo is missing. Get Rust 1.94 or newer from https://rustup.rs, then start this again."
+}
+
+# Some crates bring C sources: SQLite, zstd and BLAKE3.
+need_compiler() {
+    command -v cc >/dev/null || apt_install build-essential || die \
+        "a C compiler is missing and could not be installed. As root: apt-get install build-essential"
+}
+
+# The agent runs on boards of any distribution, so it is linked statically.
+build_agent() {
+    RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" \
+        cargo build --quiet -p klab-agent --profile agent --target "$agent_triple"
+}

@@ -1,0 +1,43 @@
+# The door to every task. `just` lists them.
+
+target := env("CARGO_TARGET_DIR", "target")
+
+_list:
+    @just --list --unsorted
+
+# Compare two real kernels on a virtual board, from nothing.
+demo *arguments:
+    ./demo {{arguments}}
+
+# Every check; arguments filter the tests.
+test *filter:
+    ./test {{filter}}
+
+# Build the programs, and the agent for boards.
+build: agent
+    cargo build --workspace --bins
+
+# Build the static agent for x86-64 boards.
+agent:
+    bash -euc '. .ci/common.sh; build_agent'
+    @echo "{{target}}/x86_64-unknown-linux-gnu/agent/klab-agent"
+
+# What clippy says.
+lint:
+    cargo clippy --workspace --all-targets -- -D warnings
+
+# Format the code.
+fmt:
+    cargo fmt --all
+
+# Licences, banned crates and sources; needs cargo-deny.
+deny:
+    cargo deny check bans licenses sources
+
+# Run the benchmarks.
+bench *arguments:
+    cargo bench --workspace {{arguments}}
+
+# Look at changed golden files and accept them; needs cargo-insta.
+accept:
+    cargo insta review
