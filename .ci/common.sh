@@ -9,6 +9,7 @@ die() {
 }
 
 # Where cargo puts what it builds.
+# shellcheck disable=SC2034
 target=${CARGO_TARGET_DIR:-target}
 agent_triple=x86_64-unknown-linux-gnu
 
