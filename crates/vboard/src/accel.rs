@@ -1,6 +1,7 @@
 //! KVM or TCG: found out by booting a guest, because a device node proves nothing.
 
 use std::fs::{File, OpenOptions};
+use std::io::Read as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -142,7 +143,7 @@ fn probe(root: &Path, image: &BaseImage) -> Result<Accel> {
     let started = Instant::now();
     let mut child = command
         .stdout(log)
-        .stderr(Stdio::null())
+        .stderr(Stdio::piped())
         .spawn()
         .map_err(Error::io("start", "qemu"))?;
     let mut marked = false;
@@ -167,7 +168,13 @@ fn probe(root: &Path, image: &BaseImage) -> Result<Accel> {
         });
     }
     if ended {
-        return tcg("QEMU ended by itself under KVM".to_owned());
+        let mut said = String::new();
+        if let Some(mut stderr) = child.stderr.take() {
+            // What cannot be read is missing from the reason, no more.
+            let _ = stderr.read_to_string(&mut said);
+        }
+        let said = said.lines().next().unwrap_or("no message").trim();
+        return tcg(format!("QEMU ended by itself under KVM: {said}"));
     }
     tcg(format!(
         "a guest under KVM did not boot within {} s",

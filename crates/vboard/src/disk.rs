@@ -187,7 +187,8 @@ fn write_grub(raw: &Path, scratch: &Path) -> Result<()> {
     disk.write_all(&core).map_err(Error::io("write", raw))
 }
 
-/// Copies an image into the disk at an offset and leaves holes where it has zeros.
+/// Copies an image into the disk at an offset. Holes of the image are skipped and blocks of zeros
+/// stay holes.
 fn copy_sparse(from: &Path, to: &Path, at: u64) -> Result<()> {
     let mut input = File::open(from).map_err(Error::io("open", from))?;
     let mut output = OpenOptions::new()
@@ -195,21 +196,25 @@ fn copy_sparse(from: &Path, to: &Path, at: u64) -> Result<()> {
         .open(to)
         .map_err(Error::io("open", to))?;
     let mut block = vec![0u8; MIB as usize];
-    let mut position = at;
+    let mut position = 0;
     loop {
+        // Fails at the end of the data.
+        let Ok(data) = rustix::fs::seek(&input, rustix::fs::SeekFrom::Data(position)) else {
+            return Ok(());
+        };
         let n = input.read(&mut block).map_err(Error::io("read", from))?;
         if n == 0 {
             return Ok(());
         }
         if block[..n].iter().any(|b| *b != 0) {
             output
-                .seek(SeekFrom::Start(position))
+                .seek(SeekFrom::Start(at + data))
                 .map_err(Error::io("seek in", to))?;
             output
                 .write_all(&block[..n])
                 .map_err(Error::io("write", to))?;
         }
-        position += n as u64;
+        position = data + n as u64;
     }
 }
 

@@ -134,6 +134,10 @@ fn link_applets(root: &Path) -> Result<()> {
             symlink("busybox", &link).map_err(Error::io("link", &link))?;
         }
     }
+    // Scripts of workloads get a usual shell: busybox's prefers its own tools to those in PATH.
+    let sh = root.join("usr/bin/sh");
+    let _ = std::fs::remove_file(&sh);
+    symlink("bash", &sh).map_err(Error::io("link", &sh))?;
     // Init and what stops the machine come from busybox even if a package has its own.
     for applet in ["init", "reboot", "poweroff", "halt"] {
         let link = root.join("usr/sbin").join(applet);

@@ -209,13 +209,18 @@ fn qemu_candidates_boot_once_and_every_failure_leads_back() {
             .expect("console")
             .is_some()
     );
-    assert!(
-        console
-            .wait_for("agent: mkinitrd took", LIMIT)
-            .expect("console")
-            .inspect(|l| eprintln!("{l}"))
-            .is_some()
-    );
+    let promises = [
+        "agent: cgroup cgroup2fs",
+        "agent: controllers cpuset cpu io memory",
+        "agent: tracers ",
+        "agent: tools 5",
+        "agent: mkinitrd took",
+    ];
+    for promise in promises {
+        let line = console.wait_for(promise, LIMIT).expect("console");
+        let line = line.unwrap_or_else(|| panic!("no {promise:?} on the console"));
+        eprintln!("{line}");
+    }
     expect_boot(&told, &board, 2, &candidate);
     for (n, after) in [
         (3, "candidate"),
@@ -231,6 +236,8 @@ fn qemu_candidates_boot_once_and_every_failure_leads_back() {
     // The known-good kernel itself panics: it comes back too.
     expect_boot(&told, &board, 9, &known_good);
     assert_eq!(board.wait(LIMIT), Some(Exit::Off));
+    drop(board);
+    work.remove("once").expect("removed");
 }
 
 #[test]

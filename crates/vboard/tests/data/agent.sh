@@ -19,7 +19,10 @@ tell "boot $n on $(uname -r) after $uptime s"
 case $n in
   1)
     stat -f -c 'agent: cgroup %T' /sys/fs/cgroup
-    grep -c . /sys/kernel/tracing/available_tracers
+    echo "agent: controllers $(cat /sys/fs/cgroup/cgroup.controllers)"
+    echo "agent: tracers $(cat /sys/kernel/tracing/available_tracers)"
+    echo "agent: tools $(for t in cyclictest stress-ng trace-cmd kexec chrt; do command -v $t; done | wc -l)"
+    echo "agent: $(df -m /boot | tail -n 1) $(df -m / | tail -n 1)"
     release=$(cat /etc/klab/release)
     mkdir -p /boot/klab/a
     cp /var/tmp/vmlinuz /boot/klab/a/vmlinuz
