@@ -38,10 +38,10 @@ impl Engine {
             let problem = format!("the package has {size} bytes, at most {MAX_PACKAGE} are taken");
             return Err(EngineError::field("start.size", problem));
         }
-        if let Some(known) = found(self.store.kernel(&name).await)? {
-            if known.offer.digest != digest {
-                return Err(taken(&name, &known.offer.digest));
-            }
+        if let Some(known) = found(self.store.kernel(&name).await)?
+            && known.offer.digest != digest
+        {
+            return Err(taken(&name, &known.offer.digest));
         }
         let key = UploadKey::parse(&format!("kernel.{}", self.ids.next()))?;
         Ok(KernelUpload {

@@ -152,10 +152,8 @@ impl Watch {
             self.changes.mark_unchanged();
             let events = self.engine.store().job_events(self.job, self.after, BATCH);
             self.ready = events.await.map_err(|error| store_status(&error))?.into();
-            if self.ready.is_empty() {
-                if self.ended || !self.changed().await {
-                    return Ok(None);
-                }
+            if self.ready.is_empty() && (self.ended || !self.changed().await) {
+                return Ok(None);
             }
         }
     }
