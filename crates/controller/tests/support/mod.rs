@@ -1,5 +1,6 @@
 //! A controller on loopback and agents that follow a script.
 #![allow(dead_code, missing_docs)] // Each test program uses a part of it.
+#![allow(clippy::unwrap_used)] // A helper of a test fails the test where it stands.
 
 use std::net::SocketAddr;
 use std::path::Path;
