@@ -206,3 +206,170 @@ pub fn next(attempt: &Attempt, running: &Running) -> Action {
         _ => Action::Boot,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use klab_model::{
+        Arch, Digest, Fence, KernelName, OrderKernel, Plan, PlanName, Span, TimeLimits,
+        VariantName, Workload, WorkloadName,
+    };
+
+    fn plan(trials: u32) -> Plan {
+        let workload = Workload {
+            name: WorkloadName::parse("w").expect("legal"),
+            command: vec!["true".into()],
+            trials,
+            time_limit: Span::secs(10),
+            artifacts: Vec::new(),
+        };
+        Plan {
+            name: PlanName::parse("p").expect("legal"),
+            about: String::new(),
+            loads: Vec::new(),
+            workloads: vec![workload],
+            trace: None,
+            time_limits: TimeLimits {
+                boot: Span::secs(60),
+                settle: Span::secs(1),
+                no_network: Span::secs(60),
+            },
+        }
+    }
+
+    fn order() -> Order {
+        let digest = Digest::of(b"kernel");
+        Order {
+            run: "01890a5d-ac96-774b-bcce-b302099a8057"
+                .parse()
+                .expect("an id"),
+            attempt: 1,
+            fence: Fence(5),
+            variant: VariantName::parse("base").expect("legal"),
+            kernel: OrderKernel {
+                name: KernelName::parse("k").expect("legal"),
+                digest,
+                size: 6,
+                arch: Arch::X86_64,
+                release: "6.1-candidate".into(),
+                build_id: None,
+                image_digest: digest,
+            },
+            plan: plan(2),
+        }
+    }
+
+    fn runs(release: &str, boot_id: &str, marked: bool) -> Running {
+        Running {
+            release: release.into(),
+            boot_id: boot_id.into(),
+            build_id: None,
+            cmdline: String::new(),
+            marker: marked.then(|| Attempt::new(order()).marker()),
+        }
+    }
+
+    fn good() -> Running {
+        runs("6.1-good", "boot-1", false)
+    }
+
+    fn candidate() -> Running {
+        runs("6.1-candidate", "boot-2", true)
+    }
+
+    fn installed() -> Record {
+        Record::Installed(Box::new(Installed {
+            slot: "s".into(),
+            digest: Digest::of(b"kernel"),
+            release: "6.1-candidate".into(),
+            build_id: None,
+            image_digest: Digest::of(b"kernel"),
+            image: "/boot/klab/s/vmlinuz".into(),
+            initrd: None,
+            notes: Vec::new(),
+        }))
+    }
+
+    /// The records of a run that goes well, up to `length` of them.
+    fn story(length: usize) -> Attempt {
+        let records = vec![
+            Record::Accepted(Box::new(order())),
+            Record::Fetched,
+            installed(),
+            Record::Armed(KnownGood::of(&good())),
+            Record::Proved {
+                boot_id: "boot-2".into(),
+            },
+            Record::TrialBegan(TrialIndex(0)),
+            Record::TrialDone(TrialIndex(0)),
+            Record::TrialDone(TrialIndex(1)),
+        ];
+        Attempt::replay(records.into_iter().take(length).collect()).expect("an open attempt")
+    }
+
+    #[test]
+    fn a_run_that_goes_well_takes_every_step_in_order() {
+        let table = [
+            (1, good(), Action::Fetch),
+            (2, good(), Action::Install),
+            (3, good(), Action::Boot),
+            (4, candidate(), Action::Prove),
+            (5, candidate(), Action::Trial(TrialIndex(0))),
+            (7, candidate(), Action::Trial(TrialIndex(1))),
+            (8, candidate(), Action::Restore),
+            (8, runs("6.1-good", "boot-3", false), Action::Finish),
+        ];
+        for (length, running, expected) in table {
+            assert_eq!(
+                next(&story(length), &running),
+                expected,
+                "after {length} records"
+            );
+        }
+    }
+
+    #[test]
+    fn a_trial_that_was_cut_is_repeated() {
+        assert_eq!(next(&story(6), &candidate()), Action::Trial(TrialIndex(0)));
+    }
+
+    #[test]
+    fn an_agent_that_died_between_arming_and_rebooting_boots_again() {
+        assert_eq!(next(&story(4), &good()), Action::Boot);
+    }
+
+    #[test]
+    fn a_board_that_rebooted_by_itself_fails_the_kernel() {
+        let action = next(&story(5), &runs("6.1-good", "boot-3", false));
+        assert!(
+            matches!(&action, Action::Fail(f) if f.class == klab_model::FailureClass::Kernel),
+            "{action:?}"
+        );
+    }
+
+    #[test]
+    fn a_failure_or_a_cancellation_leads_home_from_wherever_the_board_is() {
+        for record in [Record::Failed(Failure::workload("w")), Record::CancelAsked] {
+            let mut away = story(5);
+            away.apply(record.clone());
+            assert_eq!(next(&away, &candidate()), Action::Restore);
+            let mut home = story(2);
+            home.apply(record);
+            assert_eq!(next(&home, &good()), Action::Finish);
+        }
+    }
+
+    #[test]
+    fn the_first_failure_is_the_cause() {
+        let mut attempt = story(5);
+        attempt.apply(Record::Failed(Failure::kernel("panic")));
+        attempt.apply(Record::Failed(Failure::infrastructure("what came of it")));
+        assert_eq!(attempt.failure, Some(Failure::kernel("panic")));
+    }
+
+    #[test]
+    fn a_closed_attempt_is_forgotten() {
+        let records = vec![Record::Accepted(Box::new(order())), Record::Closed];
+        assert_eq!(Attempt::replay(records), None);
+    }
+}
