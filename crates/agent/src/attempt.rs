@@ -5,37 +5,10 @@
 //! "resume": after a reboot, a crash or a power cut the same question gets its answer.
 
 use klab_boot::{BootMarker, Installed, Running};
-use klab_model::{AgentEvent, BuildId, EventBody, Failure, Order, TrialIndex};
-use serde::{Deserialize, Serialize};
+use klab_model::{AgentEvent, EventBody, Failure, Order, TrialIndex};
 
 use crate::journal::Record;
 use crate::spool::SpoolFile;
-
-/// The kernel that ran when the one boot was armed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KnownGood {
-    /// Its boot id.
-    pub boot_id: String,
-    /// Its release.
-    pub release: String,
-    /// Its build-id.
-    pub build_id: Option<BuildId>,
-}
-
-impl KnownGood {
-    /// The kernel that runs now.
-    pub fn of(running: &Running) -> Self {
-        Self {
-            boot_id: running.boot_id.clone(),
-            release: running.release.clone(),
-            build_id: running.build_id.clone(),
-        }
-    }
-
-    fn is_like(&self, running: &Running) -> bool {
-        self.release == running.release && self.build_id == running.build_id
-    }
-}
 
 /// What the journal says about the attempt at hand.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +20,7 @@ pub struct Attempt {
     /// The kernel as the boot method installed it.
     pub installed: Option<Installed>,
     /// What ran when the one boot was armed.
-    pub armed: Option<KnownGood>,
+    pub armed: Option<Running>,
     /// The boot id under which the candidate was proved.
     pub proved: Option<String>,
     /// Trials that are over.
@@ -104,7 +77,7 @@ impl Attempt {
         match record {
             Record::Fetched => self.fetched = true,
             Record::Installed(installed) => self.installed = Some(*installed),
-            Record::Armed(known_good) => self.armed = Some(known_good),
+            Record::Armed(known_good) => self.armed = Some(*known_good),
             Record::Proved { boot_id } => self.proved = Some(boot_id),
             Record::TrialDone(index) if !self.done.contains(&index) => self.done.push(index),
             Record::Spooled(file) => {
@@ -149,7 +122,8 @@ impl Attempt {
         running.boot_id != known_good.boot_id
             && (running.marker.is_some()
                 || self.proved.as_ref() == Some(&running.boot_id)
-                || !known_good.is_like(running))
+                || known_good.release != running.release
+                || known_good.build_id != running.build_id)
     }
 
     /// The next trial that is not over.
@@ -296,7 +270,7 @@ mod tests {
             Record::Accepted(Box::new(order())),
             Record::Fetched,
             installed(),
-            Record::Armed(KnownGood::of(&good())),
+            Record::Armed(Box::new(good())),
             Record::Proved {
                 boot_id: "boot-2".into(),
             },

@@ -15,7 +15,7 @@ use klab_proto::v1::session_request::Message as Up;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use crate::attempt::{Action, Attempt, KnownGood, next};
+use crate::attempt::{Action, Attempt, next};
 use crate::config::Config;
 use crate::error::AgentError;
 use crate::hello::hello;
@@ -341,7 +341,7 @@ impl Agent {
             return Ok(false);
         }
         self.armings += 1;
-        self.write(Record::Armed(KnownGood::of(running)))?;
+        self.write(Record::Armed(Box::new(running.clone())))?;
         let attempt = self.attempt.as_ref().expect("an attempt is at hand");
         let installed = attempt
             .installed
@@ -371,15 +371,8 @@ impl Agent {
             boot_id_before: &known_good.boot_id,
             marker: marks.then(|| attempt.marker()),
         };
-        let before = Running {
-            release: known_good.release.clone(),
-            boot_id: known_good.boot_id.clone(),
-            build_id: known_good.build_id.clone(),
-            cmdline: String::new(),
-            marker: None,
-        };
         let settle = attempt.order.plan.time_limits.settle.as_duration();
-        match came_back(&expected, &before, running) {
+        match came_back(&expected, known_good, running) {
             CameBack::Candidate(identity) => {
                 let boot_id = identity.boot_id.clone();
                 self.emit(EventBody::Proved(identity)).await?;

@@ -9,12 +9,11 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use klab_boot::Installed;
+use klab_boot::{Installed, Running};
 use klab_model::{AgentEvent, Digest, Failure, Order, TrialIndex};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::attempt::KnownGood;
 use crate::spool::SpoolFile;
 
 /// One fact about the attempt at hand.
@@ -28,7 +27,7 @@ pub enum Record {
     /// The kernel is installed.
     Installed(Box<Installed>),
     /// The one boot is about to be armed while this kernel runs.
-    Armed(KnownGood),
+    Armed(Box<Running>),
     /// The candidate was proved to run under this boot id.
     Proved {
         /// That boot id.

@@ -1,11 +1,12 @@
 //! Kernels down, artifacts up: both continue where they were cut off.
 
 use std::fs::OpenOptions;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
 use klab_model::{Order, OrderKernel};
-use klab_proto::{CHUNK, attempt_ref, v1};
+use klab_proto::v1::upload_artifact_request::Part;
+use klab_proto::{attempt_ref, chunks, v1};
 use thiserror::Error;
 
 use crate::link::{Link, LinkError};
@@ -96,8 +97,7 @@ pub async fn upload(
         key: Some(key),
         offset: stat.committed,
     };
-    let first = v1::upload_artifact_request::Part::Start(start);
-    let parts = std::iter::once(first).chain(chunks(bytes));
+    let parts = std::iter::once(Part::Start(start)).chain(chunks(bytes).map(Part::Data));
     let requests = parts.map(|part| v1::UploadArtifactRequest { part: Some(part) });
     let response = link
         .client()
@@ -108,21 +108,4 @@ pub async fn upload(
     } else {
         Err(LinkError::Closed.into())
     }
-}
-
-/// The rest of a file in pieces. A read error ends the stream early; the controller then
-/// has less than was announced, and the next attempt continues there.
-fn chunks(
-    mut file: std::fs::File,
-) -> impl Iterator<Item = v1::upload_artifact_request::Part> + Send {
-    std::iter::from_fn(move || {
-        let mut buffer = vec![0; CHUNK];
-        match file.read(&mut buffer) {
-            Ok(0) | Err(_) => None,
-            Ok(read) => {
-                buffer.truncate(read);
-                Some(v1::upload_artifact_request::Part::Data(buffer.into()))
-            }
-        }
-    })
 }

@@ -8,7 +8,7 @@ use klab_proto::v1;
 use klab_report::Table;
 
 use crate::args::{ArtifactCommand, Global};
-use crate::client::Client;
+use crate::client::{Client, every_page};
 use crate::exit::{CliError, ExitCode};
 use crate::{json, output};
 
@@ -62,9 +62,7 @@ async fn one(client: &Client, text: &str) -> Result<Option<v1::Artifact>, CliErr
 
 /// Every artifact of a job.
 pub(crate) async fn all(client: &Client, job: &str) -> Result<Vec<v1::Artifact>, CliError> {
-    let mut artifacts = Vec::new();
-    let mut page_token = String::new();
-    loop {
+    every_page(async |page_token| {
         let job = job.to_owned();
         let request = v1::ListArtifactsRequest {
             job,
@@ -76,12 +74,9 @@ pub(crate) async fn all(client: &Client, job: &str) -> Result<Vec<v1::Artifact>,
             .list_artifacts(request)
             .await?
             .into_inner();
-        artifacts.extend(page.artifacts);
-        page_token = page.next_page_token;
-        if page_token.is_empty() {
-            return Ok(artifacts);
-        }
-    }
+        Ok((page.artifacts, page.next_page_token))
+    })
+    .await
 }
 
 fn list(global: &Global, artifacts: &[v1::Artifact]) {

@@ -4,26 +4,21 @@ use klab_proto::v1;
 use klab_report::Table;
 
 use crate::args::Global;
-use crate::client::Client;
+use crate::client::{Client, every_page};
 use crate::exit::{CliError, ExitCode};
 use crate::{json, output};
 
 /// Every board of a controller.
 pub(crate) async fn all(client: &Client) -> Result<Vec<v1::Board>, CliError> {
-    let mut boards = Vec::new();
-    let mut page_token = String::new();
-    loop {
+    every_page(async |page_token| {
         let request = v1::ListBoardsRequest {
             page_size: 200,
             page_token,
         };
         let page = client.boards().list_boards(request).await?.into_inner();
-        boards.extend(page.boards);
-        page_token = page.next_page_token;
-        if page_token.is_empty() {
-            return Ok(boards);
-        }
-    }
+        Ok((page.boards, page.next_page_token))
+    })
+    .await
 }
 
 pub(crate) async fn list(global: &Global) -> Result<ExitCode, CliError> {

@@ -68,20 +68,15 @@ impl Client {
 
     /// Every job, newest first.
     pub(crate) async fn all_jobs(&self) -> Result<Vec<v1::Job>, CliError> {
-        let mut jobs = Vec::new();
-        let mut page_token = String::new();
-        loop {
+        every_page(async |page_token| {
             let request = v1::ListJobsRequest {
                 page_size: 200,
                 page_token,
             };
             let page = self.jobs().list_jobs(request).await?.into_inner();
-            jobs.extend(page.jobs);
-            page_token = page.next_page_token;
-            if page_token.is_empty() {
-                return Ok(jobs);
-            }
-        }
+            Ok((page.jobs, page.next_page_token))
+        })
+        .await
     }
 
     /// The id of the job that `text` means.
@@ -92,6 +87,23 @@ impl Client {
         let jobs = self.all_jobs().await?;
         let ids: Vec<&str> = jobs.iter().map(|job| job.id.as_str()).collect();
         pick(text, &ids).map(str::to_owned).map_err(CliError::usage)
+    }
+}
+
+/// Everything that a paged call lists. `fetch` gives the items of one page and the token of
+/// the next, empty after the last.
+pub(crate) async fn every_page<T>(
+    mut fetch: impl AsyncFnMut(String) -> Result<(Vec<T>, String), CliError>,
+) -> Result<Vec<T>, CliError> {
+    let mut items = Vec::new();
+    let mut page_token = String::new();
+    loop {
+        let (page, next) = fetch(page_token).await?;
+        items.extend(page);
+        if next.is_empty() {
+            return Ok(items);
+        }
+        page_token = next;
     }
 }
 

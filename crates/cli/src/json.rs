@@ -1,11 +1,8 @@
 //! Messages as JSON, with names that scripts can rely on.
 
+pub(crate) use klab_model::hex;
 use klab_proto::v1;
 use serde_json::{Value, json};
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
 
 pub(crate) fn arch(arch: i32) -> &'static str {
     match v1::Arch::try_from(arch) {

@@ -1,15 +1,15 @@
 //! `klab kernel`.
 
-use std::io::{Read, Seek};
+use std::io::Seek;
 use std::path::{Path, PathBuf};
 
 use klab_model::{Digest, KernelName};
-use klab_proto::{CHUNK, v1};
+use klab_proto::{chunks, v1};
 use klab_report::Table;
 use v1::create_kernel_request::Part;
 
 use crate::args::{Global, KernelCommand};
-use crate::client::Client;
+use crate::client::{Client, every_page};
 use crate::exit::{CliError, ExitCode};
 use crate::{json, output};
 
@@ -88,7 +88,7 @@ pub(crate) async fn add(
         digest: canonical.digest.as_bytes().to_vec().into(),
         size: canonical.size,
     });
-    let parts = std::iter::once(start).chain(chunks(canonical.file));
+    let parts = std::iter::once(start).chain(chunks(canonical.file).map(Part::Data));
     let requests = parts.map(|part| v1::CreateKernelRequest { part: Some(part) });
     let response = client
         .kernels()
@@ -100,35 +100,17 @@ pub(crate) async fn add(
         .ok_or_else(|| CliError::infrastructure("the controller did not describe the kernel"))
 }
 
-fn chunks(mut file: std::fs::File) -> impl Iterator<Item = Part> + Send {
-    std::iter::from_fn(move || {
-        let mut buffer = vec![0; CHUNK];
-        match file.read(&mut buffer) {
-            Ok(0) | Err(_) => None,
-            Ok(read) => {
-                buffer.truncate(read);
-                Some(Part::Data(buffer.into()))
-            }
-        }
-    })
-}
-
 async fn list(global: &Global) -> Result<(), CliError> {
     let client = Client::connect(global).await?;
-    let mut kernels = Vec::new();
-    let mut page_token = String::new();
-    loop {
+    let kernels = every_page(async |page_token| {
         let request = v1::ListKernelsRequest {
             page_size: 200,
             page_token,
         };
         let page = client.kernels().list_kernels(request).await?.into_inner();
-        kernels.extend(page.kernels);
-        page_token = page.next_page_token;
-        if page_token.is_empty() {
-            break;
-        }
-    }
+        Ok((page.kernels, page.next_page_token))
+    })
+    .await?;
     if global.json {
         output::json(&kernels.iter().map(json::kernel).collect());
         return Ok(());

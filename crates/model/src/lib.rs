@@ -37,7 +37,7 @@ pub use artifact::{Artifact, ArtifactKind, ArtifactName};
 pub use board::{
     Board, BoardError, BoardSelector, BoardState, Busy, Presence, Session, Tag, TagSelector,
 };
-pub use digest::{BuildId, Digest, Digester};
+pub use digest::{BuildId, Digest, Digester, hex};
 pub use event::{AgentEvent, EventBody, Identity, IdentityProof, Perturbation, TrialResult};
 pub use facts::{BoardFacts, Capability, TrialFacts};
 pub use failure::{Failure, FailureClass};

@@ -29,3 +29,20 @@ pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/klab_de
 /// Bytes of one chunk of a kernel, an artifact or a console; far below the decode limit
 /// of 4 MiB, so that no file delays a heartbeat for long.
 pub const CHUNK: usize = 512 * 1024;
+
+/// What is left of `reader`, in pieces of at most [`CHUNK`] bytes.
+///
+/// A read error ends it early: the receiver then has less than was announced, says so, and
+/// the transfer is continued or refused there.
+pub fn chunks(mut reader: impl std::io::Read + Send) -> impl Iterator<Item = bytes::Bytes> + Send {
+    std::iter::from_fn(move || {
+        let mut buffer = vec![0; CHUNK];
+        match reader.read(&mut buffer) {
+            Ok(0) | Err(_) => None,
+            Ok(read) => {
+                buffer.truncate(read);
+                Some(buffer.into())
+            }
+        }
+    })
+}
