@@ -4,7 +4,7 @@ use klab_compare::VariantConditions;
 use klab_model::BoardName;
 
 use crate::number::number;
-use crate::{Report, Table, TraceEvidence, WorstTrace};
+use crate::{Report, Table, TraceEvidence, WorstTrace, counting};
 
 const ENVIRONMENT_RULE: &str = "Environment: of the command line only the words that some trials \
     lack are shown; klab.*, BOOT_IMAGE= and initrd= always differ and are not compared.";
@@ -89,8 +89,8 @@ fn worst_trial(worst: &WorstTrace) -> String {
     format!(
         "worst trial: {} round {} trial {}: {} {} {}; {trace}",
         worst.variant,
-        worst.round,
-        worst.trial,
+        counting::number(worst.round),
+        counting::number(worst.trial.0),
         worst.metric,
         number(worst.value, 2),
         worst.unit

@@ -9,8 +9,11 @@
 //! - [`markdown`]: the same for web pages;
 //! - [`json`]: the report itself under the stable schema `klab.report/v1`.
 //!
+//! All of them count rounds and trials from 1, as the command line does.
+//!
 //! [`Table`] writes plain aligned columns for lists of any kind.
 
+mod counting;
 mod footer;
 mod grid;
 mod header;

@@ -42,6 +42,7 @@ pub struct Report {
     /// The parsers that derived the samples.
     pub parsers: Vec<ParserVersion>,
     /// The numbers.
+    #[serde(with = "crate::counting::comparison")]
     pub comparison: Comparison,
     /// Sentences for people.
     pub notes: Vec<String>,
@@ -95,9 +96,11 @@ pub struct WorstTrace {
     pub board: BoardName,
     /// The variant.
     pub variant: VariantName,
-    /// The round of the run.
+    /// The round of the run, from 0; shown from 1.
+    #[serde(with = "crate::counting::round")]
     pub round: u32,
-    /// The trial inside the run.
+    /// The trial inside the run, from 0; shown from 1.
+    #[serde(with = "crate::counting::trial")]
     pub trial: TrialIndex,
     /// The metric by which it is the worst.
     pub metric: Metric,

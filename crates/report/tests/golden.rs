@@ -64,3 +64,30 @@ fn json_is_read_back_and_names_its_schema() {
     let other = written.replace("klab.report/v1", "klab.report/v2");
     assert!(serde_json::from_str::<Report>(&other).is_err());
 }
+
+#[test]
+fn every_form_counts_rounds_and_trials_from_one() {
+    let mut report = full();
+    report.worst_traces.truncate(1);
+    let shown = &report.worst_traces[0];
+    assert_eq!((shown.round, shown.trial.0), (0, 1), "places in lists");
+    for form in [text(&report), markdown(&report)] {
+        assert!(
+            form.contains("worst trial: base round 1 trial 2: "),
+            "{form}"
+        );
+    }
+    let document: serde_json::Value = serde_json::from_str(&json(&report)).unwrap();
+    let compared = &document["comparison"]["boards"][0]["metrics"][0]["worst"][0];
+    for worst in [&document["worst_traces"][0], compared] {
+        assert_eq!(worst["variant"], "base");
+        assert_eq!(worst["round"], 1, "{worst}");
+        assert_eq!(worst["trial"], 2, "{worst}");
+    }
+    for field in ["round", "trial"] {
+        let mut other = document.clone();
+        other["worst_traces"][0][field] = 0.into();
+        let error = serde_json::from_value::<Report>(other).unwrap_err();
+        assert!(error.to_string().contains("counted from 1"), "{error}");
+    }
+}
