@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use klab_boot::BootMethod;
-use klab_measure::{Host, ProducedFile, TracerState, Trial, tracer_state};
+use klab_measure::{Host, ProducedFile, Trial};
 use klab_model::{
-    ArtifactKind, ArtifactName, Failure, IfMissing, Order, Perturbation, Plan, TrialFacts,
-    TrialPlan, TrialResult,
+    ArtifactKind, ArtifactName, Failure, Order, Perturbation, Plan, TrialFacts, TrialPlan,
+    TrialResult,
 };
 use tracing::{info, warn};
 
@@ -80,9 +80,6 @@ pub fn preflight(config: &Config, boot: &dyn BootMethod, order: &Order) -> Resul
 /// Executes one trial on this thread; nothing else of the agent runs meanwhile.
 pub fn run_trial(config: &Config, plan: &Plan, trial: &TrialPlan<'_>) -> TrialOutput {
     let host = host(config);
-    if let Some(failure) = missing_tracer(&host, plan) {
-        return failed(trial, failure);
-    }
     let prepared = Trial::new(plan, trial.workload, &folder(config)).prepare(&host);
     let finished = match prepared {
         Ok(prepared) => prepared.run(None),
@@ -94,21 +91,6 @@ pub fn run_trial(config: &Config, plan: &Plan, trial: &TrialPlan<'_>) -> TrialOu
         .map(|ProducedFile { name, path, kind }| (path, name, kind))
         .collect();
     TrialOutput { result, files }
-}
-
-/// A kernel without the tracer fails the run where the plan says so.
-fn missing_tracer(host: &Host, plan: &Plan) -> Option<Failure> {
-    let trace = plan
-        .trace
-        .as_ref()
-        .filter(|trace| trace.if_missing == IfMissing::Fail)?;
-    match tracer_state(&host.tracefs, &trace.tracer) {
-        TracerState::Available => None,
-        state => Some(Failure::kernel(format!(
-            "the kernel cannot trace with {}: {state}; build it in, or say `if-missing: note`",
-            trace.tracer
-        ))),
-    }
 }
 
 fn failed(trial: &TrialPlan<'_>, failure: Failure) -> TrialOutput {

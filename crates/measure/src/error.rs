@@ -29,7 +29,8 @@ pub enum MeasureError {
     },
     /// The kernel lacks the tracer that the plan insists on.
     #[error(
-        "the kernel cannot trace with {tracer} ({state}): build it in, or say `if-missing: note` in the plan"
+        "the kernel cannot trace with {tracer} ({state}): build it in, or say `if-missing: note` \
+         in the plan"
     )]
     MissingTracer {
         /// The tracer.
@@ -52,14 +53,14 @@ impl MeasureError {
         }
     }
 
-    /// The failure of the trial: the lab's for files, the workload's for what it lacks.
+    /// The failure of the trial: the lab's for files, the workload's for a program that is not
+    /// there, the kernel's for a tracer that it lacks.
     #[must_use]
     pub fn failure(&self) -> Failure {
         match self {
             Self::Io { .. } => Failure::infrastructure(self.to_string()),
-            Self::MissingProgram { .. } | Self::MissingTracer { .. } => {
-                Failure::workload(self.to_string())
-            }
+            Self::MissingProgram { .. } => Failure::workload(self.to_string()),
+            Self::MissingTracer { .. } => Failure::kernel(self.to_string()),
         }
     }
 }

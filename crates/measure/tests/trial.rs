@@ -373,7 +373,13 @@ fn a_missing_tracer_fails_or_is_noted() {
     let mut trial = lab.trial("true", Span::secs(60));
     trial.trace = Some(wakeup_rt(IfMissing::Fail));
     let error = trial.clone().prepare(&lab.host()).expect_err("no tracefs");
-    assert_eq!(error.failure().class, FailureClass::Workload);
+    let failure = error.failure();
+    assert_eq!(failure.class, FailureClass::Kernel);
+    assert_eq!(
+        failure.reason,
+        "the kernel cannot trace with wakeup_rt (tracefs is not mounted, or there is no ftrace): \
+         build it in, or say `if-missing: note` in the plan"
+    );
     lab.tracefs();
     let mut other = wakeup_rt(IfMissing::Note);
     other.tracer = "osnoise".to_owned();
