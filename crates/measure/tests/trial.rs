@@ -387,7 +387,7 @@ fn a_missing_tracer_fails_or_is_noted() {
     let finished = trial.prepare(&lab.host()).expect("prepared").run(None);
     assert_eq!(finished.failure, None);
     assert_eq!(
-        finished.facts.notes[1],
+        finished.facts.notes[0],
         "not traced with osnoise: it has wakeup_rt, function, nop"
     );
 }
