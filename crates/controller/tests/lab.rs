@@ -24,10 +24,7 @@ fn count(feed: &[v1::JobEvent], wanted: impl Fn(&Body) -> bool) -> usize {
 
 #[tokio::test]
 async fn a_job_goes_from_submission_to_report() {
-    let folder = tempfile::tempdir().unwrap();
-    let lab = Lab::start(folder.path()).await;
-    kernel(&lab.channel, "k1", "x86_64").await;
-    let mut agent = lab.agent("b1").await;
+    let (_folder, lab, mut agent) = lab_with_board().await;
     let job = lab.submit(1).await;
     let order = agent.order().await;
     assert_eq!(order.kernel.release, "6.1.0-k1");
@@ -37,14 +34,14 @@ async fn a_job_goes_from_submission_to_report() {
         data: b"Linux version 6.1".as_slice().into(),
     };
     let pieces = futures::stream::iter([console]);
-    lab.boards().stream_console(pieces).await.unwrap();
+    boards(&lab.channel).stream_console(pieces).await.unwrap();
     agent.report(at(&order), 2, trial()).await;
     let key = upload_key(at(&order), "cyclictest.json", "cyclictest-json", RESULT);
-    let stored = upload(&lab, key, 0, RESULT).await.unwrap();
+    let stored = upload(&lab.channel, key, 0, RESULT).await.unwrap();
     assert!(stored.complete);
     agent.report(at(&order), 3, done()).await;
 
-    let feed = lab.feed(&job.id).await;
+    let feed = feed(&lab.channel, &job.id).await;
     let seqs: Vec<u64> = feed.iter().map(|event| event.seq).collect();
     assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
     assert!(matches!(feed[0].body, Some(Body::Submitted(_))));
@@ -85,10 +82,7 @@ async fn a_job_goes_from_submission_to_report() {
 
 #[tokio::test]
 async fn a_second_agent_with_the_name_is_refused_and_the_first_untouched() {
-    let folder = tempfile::tempdir().unwrap();
-    let lab = Lab::start(folder.path()).await;
-    kernel(&lab.channel, "k1", "x86_64").await;
-    let mut first = lab.agent("b1").await;
+    let (_folder, lab, mut first) = lab_with_board().await;
     let refused = FakeAgent::connect(&lab.channel, hello("b1", INSTANCE_B, None)).await;
     let status = refused.err().unwrap();
     assert_eq!(reason_of(&status).as_deref(), Some("BOARD_NAME_HELD"));
@@ -99,10 +93,7 @@ async fn a_second_agent_with_the_name_is_refused_and_the_first_untouched() {
 
 #[tokio::test]
 async fn an_event_that_is_repeated_counts_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let lab = Lab::start(folder.path()).await;
-    kernel(&lab.channel, "k1", "x86_64").await;
-    let mut agent = lab.agent("b1").await;
+    let (_folder, lab, mut agent) = lab_with_board().await;
     let job = lab.submit(1).await;
     let order = agent.order().await;
     for _ in 0..3 {
@@ -110,7 +101,7 @@ async fn an_event_that_is_repeated_counts_once() {
     }
     agent.report(at(&order), 2, done()).await;
     agent.report(at(&order), 2, done()).await;
-    let feed = lab.feed(&job.id).await;
+    let feed = feed(&lab.channel, &job.id).await;
     assert_eq!(count(&feed, |b| matches!(b, Body::TrialDone(_))), 1);
     assert_eq!(count(&feed, |b| matches!(b, Body::RunEnded(_))), 1);
     lab.stop().await;
@@ -118,10 +109,7 @@ async fn an_event_that_is_repeated_counts_once() {
 
 #[tokio::test]
 async fn an_event_that_skips_others_is_not_acknowledged() {
-    let folder = tempfile::tempdir().unwrap();
-    let lab = Lab::start(folder.path()).await;
-    kernel(&lab.channel, "k1", "x86_64").await;
-    let mut agent = lab.agent("b1").await;
+    let (_folder, lab, mut agent) = lab_with_board().await;
     lab.submit(1).await;
     let order = agent.order().await;
     agent.say(Up::Event(event(at(&order), 2, done())));
@@ -132,10 +120,7 @@ async fn an_event_that_skips_others_is_not_acknowledged() {
 
 #[tokio::test]
 async fn a_stale_attempt_changes_nothing_and_is_cancelled() {
-    let folder = tempfile::tempdir().unwrap();
-    let lab = Lab::start(folder.path()).await;
-    kernel(&lab.channel, "k1", "x86_64").await;
-    let mut agent = lab.agent("b1").await;
+    let (_folder, lab, mut agent) = lab_with_board().await;
     let job = lab.submit(1).await;
     let first = agent.order().await;
     agent.report(at(&first), 1, infrastructure()).await;
@@ -155,57 +140,54 @@ async fn a_stale_attempt_changes_nothing_and_is_cancelled() {
     // A fence that was never given out may not upload either.
     let (run, attempt, _) = at(&second);
     let foreign = upload_key((run, attempt, first.fence), "a.txt", "log", b"x");
-    let status = upload(&lab, foreign, 0, b"x").await.unwrap_err();
+    let status = upload(&lab.channel, foreign, 0, b"x").await.unwrap_err();
     assert_eq!(reason_of(&status).as_deref(), Some("STALE_ATTEMPT"));
     lab.stop().await;
 }
 
 #[tokio::test]
 async fn an_upload_that_was_cut_goes_on_and_wrong_bytes_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let lab = Lab::start(folder.path()).await;
-    kernel(&lab.channel, "k1", "x86_64").await;
-    let mut agent = lab.agent("b1").await;
+    let (folder, lab, mut agent) = lab_with_board().await;
     let job = lab.submit(1).await;
     let order = agent.order().await;
     let key = upload_key(at(&order), "stdout", "log", b"0123456789");
-    let cut = upload(&lab, key.clone(), 0, b"0123").await.unwrap();
+    let cut = upload(&lab.channel, key.clone(), 0, b"0123").await.unwrap();
     assert_eq!((cut.committed, cut.complete), (4, false));
     let stat = v1::StatUploadRequest {
         key: Some(key.clone()),
     };
-    let stored = lab
-        .agents()
+    let stored = agents(&lab.channel)
         .stat_upload(stat.clone())
         .await
         .unwrap()
         .into_inner();
     assert_eq!((stored.committed, stored.complete), (4, false));
-    let status = upload(&lab, key.clone(), 6, b"6789").await.unwrap_err();
+    let status = upload(&lab.channel, key.clone(), 6, b"6789")
+        .await
+        .unwrap_err();
     assert_eq!(reason_of(&status).as_deref(), Some("WRONG_OFFSET"));
-    let whole = upload(&lab, key.clone(), 4, b"456789").await.unwrap();
+    let whole = upload(&lab.channel, key.clone(), 4, b"456789")
+        .await
+        .unwrap();
     assert!(whole.complete);
     // Sent once more, it is stored once.
-    let again = upload(&lab, key, 0, b"0123456789").await.unwrap();
+    let again = upload(&lab.channel, key, 0, b"0123456789").await.unwrap();
     assert!(again.complete);
 
     let promised = upload_key(at(&order), "stderr", "log", b"abc");
-    let status = upload(&lab, promised, 0, b"abd").await.unwrap_err();
+    let status = upload(&lab.channel, promised, 0, b"abd").await.unwrap_err();
     assert_eq!(reason_of(&status).as_deref(), Some("DIGEST_MISMATCH"));
     let staged = std::fs::read_dir(folder.path().join("uploads")).unwrap();
     assert_eq!(staged.count(), 0);
     agent.report(at(&order), 1, done()).await;
-    let feed = lab.feed(&job.id).await;
+    let feed = feed(&lab.channel, &job.id).await;
     assert_eq!(count(&feed, |b| matches!(b, Body::ArtifactStored(_))), 1);
     lab.stop().await;
 }
 
 #[tokio::test]
 async fn a_cancelled_job_stops_its_agent_and_ends() {
-    let folder = tempfile::tempdir().unwrap();
-    let lab = Lab::start(folder.path()).await;
-    kernel(&lab.channel, "k1", "x86_64").await;
-    let mut agent = lab.agent("b1").await;
+    let (_folder, lab, mut agent) = lab_with_board().await;
     let job = lab.submit(2).await;
     let order = agent.order().await;
     let request = v1::CancelJobRequest { id: job.id.clone() };
@@ -217,7 +199,7 @@ async fn a_cancelled_job_stops_its_agent_and_ends() {
     let mut agent = FakeAgent::connect(&lab.channel, again).await.unwrap();
     assert!(matches!(agent.next().await, Down::Cancel(_)));
     agent.report(at(&order), 1, EventBody::Cancelled).await;
-    let feed = lab.feed(&job.id).await;
+    let feed = feed(&lab.channel, &job.id).await;
     assert_eq!(count(&feed, |b| matches!(b, Body::RunEnded(_))), 2);
     assert_eq!(
         lab.job(&job.id).await.job.unwrap().state(),
@@ -228,10 +210,7 @@ async fn a_cancelled_job_stops_its_agent_and_ends() {
 
 #[tokio::test]
 async fn a_board_that_is_silent_for_too_long_loses_its_run() {
-    let folder = tempfile::tempdir().unwrap();
-    let lab = Lab::start(folder.path()).await;
-    kernel(&lab.channel, "k1", "x86_64").await;
-    let mut agent = lab.agent("b1").await;
+    let (_folder, lab, mut agent) = lab_with_board().await;
     let job = lab.submit(1).await;
     let order = agent.order().await;
     // Silence that was agreed on is no sign of death, nor is the grace after it.
@@ -259,10 +238,7 @@ async fn a_board_that_is_silent_for_too_long_loses_its_run() {
 
 #[tokio::test]
 async fn a_run_goes_on_after_the_controller_was_restarted() {
-    let folder = tempfile::tempdir().unwrap();
-    let lab = Lab::start(folder.path()).await;
-    kernel(&lab.channel, "k1", "x86_64").await;
-    let mut agent = lab.agent("b1").await;
+    let (folder, lab, mut agent) = lab_with_board().await;
     let job = lab.submit(1).await;
     let order = agent.order().await;
     agent.report(at(&order), 1, step()).await;
@@ -273,7 +249,7 @@ async fn a_run_goes_on_after_the_controller_was_restarted() {
     let mut agent = FakeAgent::connect(&lab.channel, back).await.unwrap();
     agent.report(at(&order), 1, step()).await;
     agent.report(at(&order), 2, done()).await;
-    let feed = lab.feed(&job.id).await;
+    let feed = feed(&lab.channel, &job.id).await;
     assert_eq!(count(&feed, |b| matches!(b, Body::StepStarted(_))), 1);
     assert_eq!(count(&feed, |b| matches!(b, Body::Assigned(_))), 1);
     lab.stop().await;
@@ -281,10 +257,7 @@ async fn a_run_goes_on_after_the_controller_was_restarted() {
 
 #[tokio::test]
 async fn an_order_that_got_lost_is_given_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let lab = Lab::start(folder.path()).await;
-    kernel(&lab.channel, "k1", "x86_64").await;
-    let mut agent = lab.agent("b1").await;
+    let (_folder, lab, mut agent) = lab_with_board().await;
     lab.submit(1).await;
     let order = agent.order().await;
     drop(agent);

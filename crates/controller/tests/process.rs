@@ -2,31 +2,17 @@
 #![allow(clippy::unwrap_used)] // A helper of a test fails the test where it stands.
 #![allow(missing_docs)]
 
+#[path = "../../store/tests/common/postgres.rs"]
+mod postgres;
 mod support;
 
-use std::path::Path;
-use std::process::Stdio;
-
+use klab_proto::v1;
+use klab_proto::v1::job_event::Body;
+use postgres::Server;
+use support::process::{ANY_PORT, controller, refused, served, start};
 use support::*;
-use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tonic::transport::Channel;
-
-async fn start(folder: &Path) -> (Child, Channel) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_klab-controller"))
-        .arg("--folder")
-        .arg(folder)
-        .args(["--listen", "127.0.0.1:0"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let line = within(lines.next_line()).await.unwrap().unwrap();
-    let address = line.strip_prefix("listening on ").unwrap();
-    (child, channel(address.parse().unwrap()).await)
-}
 
 #[tokio::test]
 async fn process_killed_in_a_run_goes_on_with_it_and_stops_when_told() {
@@ -57,13 +43,63 @@ async fn process_killed_in_a_run_goes_on_with_it_and_stops_when_told() {
 #[tokio::test]
 async fn process_refuses_to_listen_for_everybody() {
     let folder = tempfile::tempdir().unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_klab-controller"))
-        .arg("--folder")
-        .arg(folder.path())
-        .args(["--listen", "0.0.0.0:0"])
-        .output();
-    let output = within(output).await.unwrap();
-    assert_eq!(output.status.code(), Some(3));
-    let text = String::from_utf8(output.stderr).unwrap();
+    let (code, text) = refused(controller(folder.path(), "0.0.0.0:0")).await;
+    assert_eq!(code, Some(3));
     assert!(text.contains("refusing to listen on 0.0.0.0:0"), "{text}");
+}
+
+/// A second program is refused; the first one does not notice and goes on with its run.
+async fn stays_alone((mut first, channel): (Child, Channel), second: Command, why: &str) {
+    kernel(&channel, "k1", "x86_64").await;
+    let hello = hello("b1", INSTANCE_A, None);
+    let mut agent = FakeAgent::connect(&channel, hello).await.unwrap();
+    let job = create_job(&channel, submission(&["base=k1"], "b1", 1))
+        .await
+        .unwrap();
+    let order = agent.order().await;
+
+    let (code, text) = refused(second).await;
+    assert_eq!(code, Some(3), "{text}");
+    for part in [why, "another controller", "stop that one first"] {
+        assert!(text.contains(part), "{part} is missing in {text}");
+    }
+    assert!(first.try_wait().unwrap().is_none());
+    let request = v1::ListBoardsRequest::default();
+    let list = boards(&channel).list_boards(request).await.unwrap();
+    assert!(list.into_inner().boards[0].online);
+    agent.report(at(&order), 1, done()).await;
+    let feed = feed(&channel, &job.id).await;
+    assert!(matches!(feed.last().unwrap().body, Some(Body::JobEnded(_))));
+    first.kill().await.unwrap();
+}
+
+#[tokio::test]
+async fn process_refuses_a_second_controller_in_its_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = start(folder.path()).await;
+    let second = controller(folder.path(), ANY_PORT);
+    stays_alone(first, second, "klab.lock").await;
+    // A lock that is left behind locks nothing.
+    start(folder.path()).await;
+}
+
+#[tokio::test]
+async fn process_refuses_a_second_controller_on_its_database() {
+    let Some(mut server) = Server::start().await else {
+        klab_testkit::skip(
+            "process_refuses_a_second_controller_on_its_database",
+            "PostgreSQL is not installed",
+        );
+        return;
+    };
+    let database = server.database().await;
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let program = |folder: &tempfile::TempDir| {
+        let mut command = controller(folder.path(), ANY_PORT);
+        command.args(["--database", &database]);
+        command
+    };
+    let first = served(program(&folders[0])).await.unwrap();
+    stays_alone(first, program(&folders[1]), "the database").await;
+    served(program(&folders[1])).await.unwrap();
 }

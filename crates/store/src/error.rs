@@ -73,6 +73,13 @@ pub enum StoreError {
         /// The lock file.
         path: PathBuf,
     },
+    /// Another controller works with this PostgreSQL database.
+    #[error(
+        "the database is in use by another controller: stop that one first, or give this one \
+         another database; if that one's machine is gone, end its session with \
+         pg_terminate_backend"
+    )]
+    DatabaseLocked,
     /// An upload was continued at the wrong place.
     #[error("upload {key} continues at byte {committed}, not at byte {offset}")]
     WrongOffset {

@@ -3,12 +3,13 @@
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use klab_model::Fence;
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{Any, AnyPool, ConnectOptions, Row, SqlSafeStr, Transaction};
+use sqlx::{Any, AnyConnection, AnyPool, ConnectOptions, Connection, Row, SqlSafeStr, Transaction};
 
 use crate::{Objects, StoreError, sql};
 
@@ -49,7 +50,8 @@ pub struct Store {
 
 #[derive(Debug)]
 struct Inner {
-    /// One connection on SQLite, which allows one writer; many on PostgreSQL.
+    /// One connection: SQLite allows one writer, and on PostgreSQL it holds the lock that
+    /// keeps other controllers away, so that nothing is ever written without it.
     writers: AnyPool,
     readers: AnyPool,
     objects: Objects,
@@ -58,30 +60,27 @@ struct Inner {
 }
 
 const READERS: u32 = 4;
-const POSTGRES_CONNECTIONS: u32 = 8;
+/// How long a new controller waits for the lock of one that has just ended: the server
+/// frees it when it notices.
+const LOCK_PATIENCE: Duration = Duration::from_secs(3);
+const LOCK_PAUSE: Duration = Duration::from_millis(100);
 
 impl Store {
     /// Opens a store, makes it if it is not there, and brings its tables up to date.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] if another controller has it open (SQLite only: PostgreSQL
-    /// is for sharing), [`StoreError::File`], [`StoreError::Database`],
+    /// [`StoreError::Locked`] or [`StoreError::DatabaseLocked`] if another controller has
+    /// the folder or the database open, [`StoreError::File`], [`StoreError::Database`],
     /// [`StoreError::Migration`].
     pub async fn open(location: &StoreLocation) -> Result<Store, StoreError> {
         make_folder(&location.folder)?;
-        let (writers, readers, locks) = match &location.database {
+        let mut locks = vec![lock(&location.folder.join("klab.lock"))?];
+        let (writers, readers) = match &location.database {
             Database::Sqlite(path) => {
-                let locks = vec![
-                    lock(&location.folder.join("klab.lock"))?,
-                    lock(&beside(path, ".lock"))?,
-                ];
-                let (writers, readers) = open_sqlite(path).await?;
-                (writers, readers, locks)
+                locks.push(lock(&beside(path, ".lock"))?);
+                open_sqlite(path).await?
             }
-            Database::Postgres(url) => {
-                let pool = open_postgres(url).await?;
-                (pool.clone(), pool, Vec::new())
-            }
+            Database::Postgres(url) => open_postgres(url).await?,
         };
         let objects = Objects::open(&location.folder).await?;
         Ok(Store {
@@ -147,10 +146,7 @@ async fn open_sqlite(path: &Path) -> Result<(AnyPool, AnyPool), StoreError> {
         .to_url_lossy();
     let options = AnyConnectOptions::from_url(&url).map_err(StoreError::database("open"))?;
     let pool = |size| {
-        AnyPoolOptions::new()
-            .max_connections(size)
-            .idle_timeout(None)
-            .max_lifetime(None)
+        pool_of(size)
             .after_connect(|connection, _| {
                 Box::pin(async move {
                     sqlx::raw_sql(sql::SQLITE_SETUP).execute(connection).await?;
@@ -165,18 +161,81 @@ async fn open_sqlite(path: &Path) -> Result<(AnyPool, AnyPool), StoreError> {
     Ok((writers, readers))
 }
 
-async fn open_postgres(url: &str) -> Result<AnyPool, StoreError> {
+async fn open_postgres(url: &str) -> Result<(AnyPool, AnyPool), StoreError> {
     sqlx::any::install_default_drivers();
-    let pool = AnyPoolOptions::new()
-        .max_connections(POSTGRES_CONNECTIONS)
+    wait_for_lock(url).await?;
+    let writers = pool_of(1)
+        // A connection that comes after a lost one needs the lock as well.
+        .after_connect(|connection, _| {
+            Box::pin(async move {
+                match try_lock(connection).await? {
+                    true => Ok(()),
+                    false => Err(sqlx::Error::Protocol(LOCK_LOST.to_owned())),
+                }
+            })
+        })
         .connect(url)
         .await
         .map_err(StoreError::database("connect"))?;
-    migrate(&pool, include_str!("../migrations/postgres/0001_rows.sql")).await?;
-    Ok(pool)
+    migrate(
+        &writers,
+        include_str!("../migrations/postgres/0001_rows.sql"),
+    )
+    .await?;
+    let readers = pool_of(READERS)
+        .connect(url)
+        .await
+        .map_err(StoreError::database("connect"))?;
+    Ok((writers, readers))
 }
 
-/// Runs what has not been run. On PostgreSQL an advisory lock lets one controller do it.
+const LOCK_LOST: &str = "another controller works with the database: stop that one first";
+
+/// Asks for the lock on a connection of its own, so that a refusal is told from a server
+/// that does not answer.
+async fn wait_for_lock(url: &str) -> Result<(), StoreError> {
+    let failed = || StoreError::database("connect");
+    let mut connection = AnyConnection::connect(url).await.map_err(failed())?;
+    let granted = tokio::time::timeout(LOCK_PATIENCE, async {
+        while !try_lock(&mut connection).await? {
+            tokio::time::sleep(LOCK_PAUSE).await;
+        }
+        Ok(())
+    });
+    match granted.await {
+        Ok(granted) => granted.map_err(failed())?,
+        Err(_) => return Err(StoreError::DatabaseLocked),
+    }
+    sqlx::query(sql::POSTGRES_UNLOCK)
+        .execute(&mut connection)
+        .await
+        .map_err(failed())?;
+    connection.close().await.map_err(failed())
+}
+
+/// Takes the lock of the one controller for as long as the connection lasts.
+async fn try_lock(connection: &mut AnyConnection) -> Result<bool, sqlx::Error> {
+    let row = sqlx::query(sql::POSTGRES_LOCK)
+        .fetch_one(connection)
+        .await?;
+    row.try_get("locked")
+}
+
+/// Connections that last. One whose transaction could not be undone in an orderly way is
+/// not used again: SQLite ends a transaction of its own accord when the disk is full, the
+/// driver goes on counting it, and what it then takes for a commit would only release a
+/// savepoint.
+fn pool_of(size: u32) -> AnyPoolOptions {
+    AnyPoolOptions::new()
+        .max_connections(size)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .before_acquire(|connection, _| {
+            Box::pin(async move { Ok(!connection.is_in_transaction()) })
+        })
+}
+
+/// Runs what has not been run.
 async fn migrate(pool: &AnyPool, rows: &'static str) -> Result<(), StoreError> {
     let migration = |version, name: &'static str, text: &'static str| {
         let text = text.into_sql_str();

@@ -134,3 +134,8 @@ statements! {
 /// mode; FULL keeps an acknowledged transaction through a power cut.
 pub(crate) const SQLITE_SETUP: &str = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
     PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 10000;";
+
+/// Takes the lock of the one controller of a database, "klab" in ASCII, for this session.
+pub(crate) const POSTGRES_LOCK: &str = "SELECT pg_try_advisory_lock(1802264930) AS locked";
+/// Gives it back.
+pub(crate) const POSTGRES_UNLOCK: &str = "SELECT pg_advisory_unlock(1802264930) AS unlocked";

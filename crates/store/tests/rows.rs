@@ -22,7 +22,7 @@ macro_rules! scenarios {
         #[tokio::test(flavor = "multi_thread")]
         async fn postgres() {
             let Some(mut server) = Server::start().await else {
-                println!("skipped: postgresql not installed");
+                klab_testkit::skip("postgres", "PostgreSQL is not installed");
                 return;
             };
             $(

@@ -128,34 +128,52 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes the console of an attempt on `board` an artifact, if the board is at it.
-    pub(super) async fn keep_console_of(&self, board: &BoardName, key: AttemptKey) {
-        if self.consoles.active().get(board) == Some(&key) {
-            self.keep_console(key).await;
+    /// Makes the console of an attempt on `board` an artifact, if the board is at it. A
+    /// console that cannot be kept is no reason to lose the end of the attempt, except that
+    /// a full disk has to be waited for: the agent reports the end once more.
+    pub(super) async fn keep_console_of(
+        &self,
+        board: &BoardName,
+        key: AttemptKey,
+    ) -> Result<(), EngineError> {
+        if self.consoles.active().get(board) != Some(&key) {
+            return Ok(());
+        }
+        match self.keep_console(key).await {
+            Err(error) if error.is_disk_full() => {
+                self.consoles.begin(board, key);
+                Err(error)
+            }
+            Err(error) => {
+                warn!(run = %key.run, %error, "failed to keep a console log");
+                Ok(())
+            }
+            Ok(()) => Ok(()),
         }
     }
 
-    /// Makes the console of an attempt an artifact. A console that cannot be kept is no
-    /// reason to lose the end of the attempt.
-    pub(super) async fn keep_console(&self, key: AttemptKey) {
+    /// Makes the console of an attempt an artifact, if there is one.
+    pub(super) async fn keep_console(&self, key: AttemptKey) -> Result<(), EngineError> {
         let path = self.consoles.attempt_file(key);
         self.consoles.active().retain(|_, active| *active != key);
-        let bytes = match tokio::fs::read(&path).await {
-            Ok(bytes) => Bytes::from(bytes),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
-            Err(error) => {
-                warn!(path = %path.display(), %error, "failed to read a console log");
-                return;
+        let failed = |context| {
+            let path = path.clone();
+            move |source| StoreError::File {
+                context,
+                path,
+                source,
             }
         };
-        match self.store_console(key, bytes).await {
-            Ok(()) => {
-                if let Err(error) = tokio::fs::remove_file(&path).await {
-                    warn!(path = %path.display(), %error, "failed to remove a console log");
-                }
-            }
-            Err(error) => warn!(run = %key.run, %error, "failed to keep a console log"),
-        }
+        let bytes = match tokio::fs::read(&path).await {
+            Ok(bytes) => Bytes::from(bytes),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(failed("read")(error).into()),
+        };
+        self.store_console(key, bytes).await?;
+        tokio::fs::remove_file(&path)
+            .await
+            .map_err(failed("remove"))?;
+        Ok(())
     }
 
     async fn store_console(&self, key: AttemptKey, bytes: Bytes) -> Result<(), EngineError> {

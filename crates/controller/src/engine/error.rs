@@ -53,6 +53,14 @@ impl EngineError {
     pub(crate) const fn is_conflict(&self) -> bool {
         matches!(self, Self::Store(StoreError::Conflict { .. }))
     }
+
+    /// Whether it may go well once somebody has freed space.
+    pub(crate) const fn is_disk_full(&self) -> bool {
+        matches!(
+            self,
+            Self::Store(StoreError::DiskFull { .. } | StoreError::DatabaseFull { .. })
+        )
+    }
 }
 
 impl From<EngineError> for Status {

@@ -217,7 +217,9 @@ impl Engine {
             Ok(())
         })
         .await?;
-        self.keep_console(key).await;
+        if let Err(error) = self.keep_console(key).await {
+            warn!(run = %key.run, %error, "failed to keep a console log");
+        }
         self.feed_changed();
         self.assignable.notify_one();
         Ok(())
@@ -316,7 +318,7 @@ impl Engine {
         let _turn = self.turn().await;
         let key = AttemptKey::of(&event);
         if is_last(&event) {
-            self.keep_console_of(board, key).await;
+            self.keep_console_of(board, key).await?;
         }
         let told = decide(|| self.try_event(board, &event)).await?;
         // What is foreign is acknowledged as well, or the agent would keep it for ever.

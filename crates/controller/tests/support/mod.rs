@@ -2,6 +2,8 @@
 #![allow(dead_code, missing_docs)] // Each test program uses a part of it.
 #![allow(clippy::unwrap_used)] // A helper of a test fails the test where it stands.
 
+pub(crate) mod process;
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,15 +20,16 @@ use klab_proto::v1::job_service_client::JobServiceClient;
 use klab_proto::v1::kernel_service_client::KernelServiceClient;
 use klab_proto::v1::session_request::Message as Up;
 use klab_proto::v1::session_response::Message as Down;
-use klab_proto::{attempt_ref, v1};
+use klab_proto::{CHUNK, attempt_ref, v1};
 use klab_task::{CancellationToken, ManualClock, SystemIds};
+use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
 /// Nothing here takes long; the limit only keeps a broken test from hanging.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(30);
 
 pub(crate) const PLAN: &str = "\
 name: quick
@@ -85,14 +88,6 @@ impl Lab {
         JobServiceClient::new(self.channel.clone())
     }
 
-    pub(crate) fn boards(&self) -> BoardServiceClient<Channel> {
-        BoardServiceClient::new(self.channel.clone())
-    }
-
-    pub(crate) fn agents(&self) -> AgentServiceClient<Channel> {
-        AgentServiceClient::new(self.channel.clone())
-    }
-
     pub(crate) async fn agent(&self, board: &str) -> FakeAgent {
         FakeAgent::connect(&self.channel, hello(board, INSTANCE_A, None))
             .await
@@ -106,8 +101,7 @@ impl Lab {
     }
 
     pub(crate) async fn job(&self, id: &str) -> v1::GetJobResponse {
-        let request = v1::GetJobRequest { id: id.to_owned() };
-        self.jobs().get_job(request).await.unwrap().into_inner()
+        find_job(&self.channel, id).await
     }
 
     /// Waits until the only run of a job is in `state`.
@@ -123,20 +117,44 @@ impl Lab {
         })
         .await
     }
+}
 
-    /// The whole feed of a job that ends.
-    pub(crate) async fn feed(&self, job: &str) -> Vec<v1::JobEvent> {
-        let request = v1::WatchJobRequest {
-            id: job.to_owned(),
-            after: 0,
-        };
-        let mut events = self.jobs().watch_job(request).await.unwrap().into_inner();
-        let mut feed = Vec::new();
-        while let Some(event) = within(events.message()).await.unwrap() {
-            feed.push(event.event.unwrap());
-        }
-        feed
+/// A lab with kernel `k1` and board `b1`, in a folder of its own.
+pub(crate) async fn lab_with_board() -> (TempDir, Lab, FakeAgent) {
+    let folder = tempfile::tempdir().unwrap();
+    let lab = Lab::start(folder.path()).await;
+    kernel(&lab.channel, "k1", "x86_64").await;
+    let agent = lab.agent("b1").await;
+    (folder, lab, agent)
+}
+
+pub(crate) fn boards(channel: &Channel) -> BoardServiceClient<Channel> {
+    BoardServiceClient::new(channel.clone())
+}
+
+pub(crate) fn agents(channel: &Channel) -> AgentServiceClient<Channel> {
+    AgentServiceClient::new(channel.clone())
+}
+
+pub(crate) async fn find_job(channel: &Channel, id: &str) -> v1::GetJobResponse {
+    let request = v1::GetJobRequest { id: id.to_owned() };
+    let mut jobs = JobServiceClient::new(channel.clone());
+    jobs.get_job(request).await.unwrap().into_inner()
+}
+
+/// The whole feed of a job that ends.
+pub(crate) async fn feed(channel: &Channel, job: &str) -> Vec<v1::JobEvent> {
+    let request = v1::WatchJobRequest {
+        id: job.to_owned(),
+        after: 0,
+    };
+    let mut jobs = JobServiceClient::new(channel.clone());
+    let mut events = jobs.watch_job(request).await.unwrap().into_inner();
+    let mut feed = Vec::new();
+    while let Some(event) = within(events.message()).await.unwrap() {
+        feed.push(event.event.unwrap());
     }
+    feed
 }
 
 pub(crate) async fn channel(address: SocketAddr) -> Channel {
@@ -185,8 +203,9 @@ pub(crate) async fn add_kernel(
         digest: digest.as_bytes().to_vec().into(),
         size: bytes.len() as u64,
     });
+    // Several pieces, however short it is.
     let data = bytes
-        .chunks(100)
+        .chunks((bytes.len() / 3).clamp(1, CHUNK))
         .map(|data| Part::Data(data.to_vec().into()));
     let parts: Vec<_> = std::iter::once(start)
         .chain(data)
@@ -268,8 +287,13 @@ impl FakeAgent {
     }
 
     pub(crate) async fn next(&mut self) -> Down {
-        let message = within(self.down.message()).await.unwrap();
-        message.expect("the session is open").message.unwrap()
+        self.heard().await.unwrap()
+    }
+
+    /// What the controller says next, or the status with which the session ends.
+    pub(crate) async fn heard(&mut self) -> Result<Down, Status> {
+        let message = within(self.down.message()).await?;
+        Ok(message.expect("the session is open").message.unwrap())
     }
 
     /// The status with which the session ends.
@@ -370,7 +394,7 @@ pub(crate) fn upload_key(at: At, name: &str, kind: &str, bytes: &[u8]) -> v1::Up
 }
 
 pub(crate) async fn upload(
-    lab: &Lab,
+    channel: &Channel,
     key: v1::UploadKey,
     offset: u64,
     bytes: &[u8],
@@ -380,10 +404,14 @@ pub(crate) async fn upload(
         key: Some(key),
         offset,
     });
-    let parts = [start, Part::Data(bytes.to_vec().into())]
-        .map(|part| v1::UploadArtifactRequest { part: Some(part) });
-    let answer = lab
-        .agents()
+    let data = bytes
+        .chunks(CHUNK)
+        .map(|data| Part::Data(data.to_vec().into()));
+    let parts: Vec<_> = std::iter::once(start)
+        .chain(data)
+        .map(|part| v1::UploadArtifactRequest { part: Some(part) })
+        .collect();
+    let answer = agents(channel)
         .upload_artifact(futures::stream::iter(parts))
         .await?;
     Ok(answer.into_inner())
