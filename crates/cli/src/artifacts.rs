@@ -1,5 +1,6 @@
 //! `klab artifacts`.
 
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +28,9 @@ pub(crate) async fn run(global: &Global, command: ArtifactCommand) -> Result<Exi
                 Some(artifact) => vec![fetch(&client, &artifact, &folder).await?],
                 None => fetch_all(&client, &client.job_id(&what).await?, &folder).await?,
             };
+            if paths.is_empty() && !global.quiet {
+                output::say("there are no artifacts yet");
+            }
             if global.json {
                 output::json(
                     &paths
@@ -138,46 +142,96 @@ async fn fetch(
 ) -> Result<PathBuf, CliError> {
     let path = place(artifact, folder)?;
     let wanted = Digest::from_bytes(&artifact.digest).map_err(CliError::infrastructure)?;
-    if std::fs::read(&path).is_ok_and(|bytes| Digest::of(&bytes) == wanted) {
+    if digested(&path).is_ok_and(|(digester, _)| digester.finish() == wanted) {
         return Ok(path);
     }
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent)?;
+    loop {
+        let mut part = Part::open(&path, artifact.size)?;
+        let continued = part.size > 0;
+        part.receive(client, artifact).await?;
+        if part.digester.finish() == wanted {
+            part.keep(&path)?;
+            return Ok(path);
+        }
+        std::fs::remove_file(&part.path).map_err(CliError::file("remove", &part.path))?;
+        if !continued {
+            return Err(CliError::infrastructure(format!(
+                "artifact {} arrived damaged (digest differs); get it again",
+                artifact.name
+            )));
+        }
+        // What an earlier try left behind was bad: now from the start.
     }
-    let part = path.with_file_name(format!("{}.part", artifact.name));
+}
+
+/// The digest of a file so far, and its size in bytes. Traces may be larger than memory, so
+/// it is read in pieces.
+fn digested(path: &Path) -> std::io::Result<(Digester, u64)> {
     let mut digester = Digester::new();
-    let mut offset = 0;
-    if let Ok(bytes) = std::fs::read(&part) {
-        digester.update(&bytes);
-        offset = bytes.len() as u64;
+    let size = std::io::copy(&mut File::open(path)?, &mut digester)?;
+    Ok((digester, size))
+}
+
+/// What has arrived of an artifact.
+struct Part {
+    path: PathBuf,
+    file: File,
+    digester: Digester,
+    size: u64,
+}
+
+impl Part {
+    /// The part beside `path` that an earlier try left behind, or an empty one.
+    fn open(path: &Path, whole: u64) -> Result<Self, CliError> {
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).map_err(CliError::file("make the folder", parent))?;
+        }
+        // No artifact has a name that starts with a dot.
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let path = path.with_file_name(format!(".{name}.part"));
+        let write = CliError::file("write", &path);
+        let mut options = File::options();
+        let file = options.create(true).append(true).open(&path);
+        let file = file.map_err(&write)?;
+        let (mut digester, mut size) = digested(&path).map_err(&write)?;
+        if size > whole {
+            file.set_len(0).map_err(&write)?;
+            (digester, size) = (Digester::new(), 0);
+        }
+        drop(write);
+        Ok(Self {
+            path,
+            file,
+            digester,
+            size,
+        })
     }
-    let mut file = std::fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(&part)?;
-    let request = v1::ReadArtifactRequest {
-        id: artifact.id.clone(),
-        offset,
-    };
-    let mut stream = client
-        .artifacts()
-        .read_artifact(request)
-        .await?
-        .into_inner();
-    while let Some(chunk) = stream.message().await? {
-        digester.update(&chunk.data);
-        file.write_all(&chunk.data)?;
+
+    /// Gets what is missing.
+    async fn receive(&mut self, client: &Client, artifact: &v1::Artifact) -> Result<(), CliError> {
+        if self.size < artifact.size {
+            let request = v1::ReadArtifactRequest {
+                id: artifact.id.clone(),
+                offset: self.size,
+            };
+            let answer = client.artifacts().read_artifact(request).await?;
+            let mut stream = answer.into_inner();
+            while let Some(chunk) = stream.message().await?
+                && self.size <= artifact.size
+            {
+                self.digester.update(&chunk.data);
+                let written = self.file.write_all(&chunk.data);
+                written.map_err(CliError::file("write", &self.path))?;
+                self.size += chunk.data.len() as u64;
+            }
+        }
+        let synced = self.file.sync_all();
+        synced.map_err(CliError::file("write", &self.path))
     }
-    file.sync_all()?;
-    if digester.finish() != wanted {
-        std::fs::remove_file(&part)?;
-        return Err(CliError::infrastructure(format!(
-            "artifact {} arrived damaged (digest differs); get it again",
-            artifact.name
-        )));
+
+    fn keep(&self, path: &Path) -> Result<(), CliError> {
+        std::fs::rename(&self.path, path).map_err(CliError::file("write", path))
     }
-    std::fs::rename(&part, &path)?;
-    Ok(path)
 }
 
 #[cfg(test)]
@@ -198,5 +252,23 @@ mod tests {
         assert_eq!(path, Path::new(expected));
         artifact.name = "../../etc/passwd".into();
         assert!(place(&artifact, Path::new("out")).is_err());
+    }
+
+    #[test]
+    fn a_part_is_continued_unless_it_is_longer_than_the_whole() {
+        let folder = tempfile::tempdir().expect("folder");
+        let path = folder.path().join("run/trace.txt");
+        let mut part = Part::open(&path, 3).expect("a new one");
+        assert_eq!(part.size, 0);
+        // Longer than the buffer with which it is read again.
+        let bytes = vec![7; 100_000];
+        part.file.write_all(&bytes).expect("written");
+        let part = Part::open(&path, 100_000).expect("it is there");
+        assert_eq!(
+            (part.size, part.digester.finish()),
+            (100_000, Digest::of(&bytes))
+        );
+        let part = Part::open(&path, 99_999).expect("it is there");
+        assert_eq!((part.size, part.digester.finish()), (0, Digest::of(b"")));
     }
 }

@@ -26,14 +26,12 @@ impl Client {
     }
 
     pub(crate) async fn to(address: &str) -> Result<Self, CliError> {
-        let endpoint = Endpoint::from_shared(address.to_owned()).map_err(|_| {
-            CliError::usage(format!(
-                "--controller {address:?}: expected http://HOST:PORT"
-            ))
-        })?;
-        let channel = endpoint
+        let channel = endpoint(address)?
             .connect_timeout(Duration::from_secs(5))
             .tcp_nodelay(true)
+            // A machine that is gone sends nothing, not even the end of a connection.
+            .http2_keep_alive_interval(Duration::from_secs(20))
+            .keep_alive_timeout(Duration::from_secs(20))
             .connect()
             .await
             .map_err(|_| {
@@ -90,6 +88,27 @@ impl Client {
     }
 }
 
+/// The place that `--controller` names.
+fn endpoint(address: &str) -> Result<Endpoint, CliError> {
+    // What `klab-controller` prints when it starts has no scheme.
+    let url = if address.contains("://") {
+        address.to_owned()
+    } else {
+        format!("http://{address}")
+    };
+    Endpoint::from_shared(url)
+        .ok()
+        .filter(|endpoint| {
+            let uri = endpoint.uri();
+            uri.scheme_str() == Some("http") && uri.port().is_some()
+        })
+        .ok_or_else(|| {
+            CliError::usage(format!(
+                "--controller {address:?}: expected http://HOST:PORT"
+            ))
+        })
+}
+
 /// Everything that a paged call lists. `fetch` gives the items of one page and the token of
 /// the next, empty after the last.
 pub(crate) async fn every_page<T>(
@@ -134,7 +153,7 @@ fn pick<'a>(text: &str, ids: &[&'a str]) -> Result<&'a str, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::pick;
+    use super::{endpoint, pick};
 
     #[test]
     fn a_job_is_meant_by_last_start_or_end() {
@@ -150,5 +169,23 @@ mod tests {
         assert!(pick("zzzz", &ids).is_err());
         assert!(pick("22", &ids).is_err());
         assert!(pick("last", &[]).is_err());
+    }
+
+    #[test]
+    fn an_address_has_a_port_and_no_other_scheme() {
+        for good in ["http://lab:7700", "http://[::1]:7700/", "127.0.0.1:7700"] {
+            assert!(endpoint(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            "lab",
+            "http://lab",
+            "http://",
+            "https://lab:7700",
+            "a b:1",
+        ] {
+            let error = endpoint(bad).expect_err(bad);
+            assert!(error.message.contains("expected http://HOST:PORT"));
+        }
     }
 }

@@ -1,5 +1,9 @@
 //! What an exit code means; scripts rely on it.
 
+use std::error::Error;
+use std::path::Path;
+
+use klab_config::Diagnostics;
 use tonic::{Code, Status};
 
 /// The exit codes of `klab`.
@@ -36,6 +40,21 @@ impl CliError {
         }
     }
 
+    /// The command named something that cannot be used; the causes say why.
+    pub(crate) fn refused(error: &dyn Error) -> Self {
+        Self::usage(with_causes(error))
+    }
+
+    /// A plan file with everything that is wrong with it.
+    pub(crate) fn bad_plan(file: &str, problems: &Diagnostics) -> Self {
+        Self::usage(format!("{file} is refused\n\n{}", problems.render()))
+    }
+
+    /// A file could not be read or written.
+    pub(crate) fn file(what: &str, path: &Path) -> impl Fn(std::io::Error) -> Self {
+        move |error| Self::infrastructure(format!("cannot {what} {}: {error}", path.display()))
+    }
+
     pub(crate) fn infrastructure(message: impl ToString) -> Self {
         Self {
             code: ExitCode::Infrastructure,
@@ -44,10 +63,25 @@ impl CliError {
     }
 }
 
+/// An error and what caused it, on one line.
+fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
+}
+
 impl From<Status> for CliError {
     fn from(status: Status) -> Self {
         let violations = klab_proto::status::violations_of(&status);
-        let message = if violations.is_empty() {
+        let message = if is_broken(&status) {
+            "the connection to the controller broke: see that `klab-controller` runs, and that \
+             --controller or KLAB_CONTROLLER says where it listens"
+                .to_owned()
+        } else if violations.is_empty() {
             format!("the controller answered: {}", status.message())
         } else {
             let lines: Vec<String> = violations
@@ -70,9 +104,21 @@ impl From<Status> for CliError {
     }
 }
 
+/// Whether a status was made here, because the connection broke or what answers speaks
+/// something else. The controller's own carry a reason.
+pub(crate) fn is_broken(status: &Status) -> bool {
+    let transport = [
+        Code::Unavailable,
+        Code::Unknown,
+        Code::Internal,
+        Code::Cancelled,
+    ];
+    transport.contains(&status.code()) && klab_proto::status::reason_of(status).is_none()
+}
+
 impl From<klab_vboard::Error> for CliError {
     fn from(error: klab_vboard::Error) -> Self {
-        Self::infrastructure(error)
+        Self::infrastructure(with_causes(&error))
     }
 }
 

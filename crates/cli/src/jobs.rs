@@ -92,13 +92,23 @@ pub(crate) async fn cancel(global: &Global, job: &str) -> Result<ExitCode, CliEr
     if global.json {
         output::json(&json::job(&job));
     } else {
-        let live = job.runs_total - job.runs_ended;
-        output::line(format!(
-            "job {} is cancelled; {live} run(s) still end",
-            job.id
-        ));
+        output::line(cancelled(&job));
     }
     Ok(ExitCode::Done)
+}
+
+/// What became of a job that was to be cancelled.
+fn cancelled(job: &v1::Job) -> String {
+    let live = job.runs_total.saturating_sub(job.runs_ended);
+    match job.state() {
+        v1::JobState::Cancelled => format!("job {} is cancelled", job.id),
+        v1::JobState::Done | v1::JobState::Failed => format!(
+            "job {} had ended already: {}",
+            job.id,
+            json::job_state(job.state)
+        ),
+        _ => format!("job {} is cancelled; {live} run(s) still end", job.id),
+    }
 }
 
 pub(crate) async fn compare(

@@ -44,8 +44,13 @@ pub(crate) fn describe(kernel: &v1::Kernel) -> String {
         kernel.name,
         json::arch(kernel.arch),
         kernel.release,
-        &json::hex(&kernel.digest)[..12],
+        short(&kernel.digest),
     )
+}
+
+/// Enough of a digest to tell kernels apart.
+fn short(digest: &[u8]) -> String {
+    json::hex(&digest[..digest.len().min(6)])
 }
 
 /// A canonical package in a temporary file.
@@ -60,11 +65,11 @@ fn canonical(path: &Path, modules: Option<&Path>) -> Result<Canonical, CliError>
         None => klab_kernel::open(path),
         Some(modules) => klab_kernel::open_pair(path, Some(modules)),
     };
-    let package = package.map_err(CliError::usage)?;
+    let package = package.map_err(|error| CliError::refused(&error))?;
     let mut file = tempfile::tempfile()?;
     let summary = package
         .write_canonical(std::io::BufWriter::new(&mut file))
-        .map_err(CliError::usage)?;
+        .map_err(|error| CliError::refused(&error))?;
     file.rewind()?;
     Ok(Canonical {
         file,
@@ -122,7 +127,7 @@ async fn list(global: &Global) -> Result<(), CliError> {
             json::arch(kernel.arch).to_owned(),
             kernel.release.clone(),
             json::hex(&kernel.build_id),
-            json::hex(&kernel.digest)[..12].to_owned(),
+            short(&kernel.digest),
         ]);
     }
     output::line(table.to_string());

@@ -14,7 +14,7 @@ pub(crate) fn run(global: &Global, command: PlanCommand) -> Result<ExitCode, Cli
             let bytes = std::fs::read(&file)
                 .map_err(|error| CliError::usage(format!("cannot read {name}: {error}")))?;
             let plan = parse_plan_bytes(&name, &bytes)
-                .map_err(|problems| CliError::usage(problems.render()))?;
+                .map_err(|problems| CliError::bad_plan(&name, &problems))?;
             if global.json {
                 output::json(&json!({ "file": name, "plan": plan.name.as_str(), "ok": true }));
             } else {
@@ -27,7 +27,12 @@ pub(crate) fn run(global: &Global, command: PlanCommand) -> Result<ExitCode, Cli
             }
         }
         PlanCommand::Show { name } => {
-            output::line(builtin_plan(&name).map_err(CliError::usage)?);
+            let text = builtin_plan(&name).map_err(CliError::usage)?;
+            if global.json {
+                output::json(&json!({ "name": name, "text": text }));
+            } else {
+                output::line(text);
+            }
         }
         PlanCommand::List if global.json => {
             let names: Vec<&str> = builtin_plans().iter().map(|(name, _)| *name).collect();

@@ -73,10 +73,15 @@ impl Progress {
             }
             Some(Body::AttemptFailed(_) | Body::Note(_)) => {
                 // Bad news stays on the screen.
-                let _ = self.bars.println(events::line(event));
+                self.say(&events::line(event));
             }
             _ => {}
         }
+    }
+
+    /// A line that stays on the screen.
+    pub(crate) fn say(&self, text: &str) {
+        let _ = self.bars.println(text);
     }
 
     fn show(&mut self, event: &v1::JobEvent, what: &str) {

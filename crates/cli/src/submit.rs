@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use klab_config::{builtin_plan, parse_plan};
+use klab_config::{builtin_plan, parse_plan, parse_plan_bytes};
 use klab_proto::v1;
 
 use crate::args::{Format, Global, Submit};
@@ -13,7 +13,8 @@ use crate::{jobs, json, output, watch};
 pub(crate) async fn run(global: &Global, submit: Submit) -> Result<ExitCode, CliError> {
     let plan = plan_source(&submit.plan)?;
     // A bad plan is refused here, with its source line, before anything is sent.
-    parse_plan(&plan.file_name, &plan.text).map_err(|bad| CliError::usage(bad.render()))?;
+    parse_plan(&plan.file_name, &plan.text)
+        .map_err(|bad| CliError::bad_plan(&plan.file_name, &bad))?;
     let client = Client::connect(global).await?;
     let wait = submit.wait;
     let job = create(&client, submit, plan).await?;
@@ -34,8 +35,19 @@ pub(crate) async fn run(global: &Global, submit: Submit) -> Result<ExitCode, Cli
     } else {
         Format::Text
     };
-    output::line(jobs::report(&client, &job.id, format).await?);
+    let report = jobs::report(&client, &job.id, format).await?;
+    output::line(if global.json {
+        on_one_line(&report)
+    } else {
+        report
+    });
     Ok(code)
+}
+
+/// An indented JSON document as one line, as the events before it are. Line breaks inside
+/// of strings are escaped, so every one of them is between tokens.
+fn on_one_line(document: &str) -> String {
+    document.lines().map(str::trim_start).collect()
 }
 
 /// Sends a submission.
@@ -76,16 +88,44 @@ fn user() -> String {
 pub(crate) fn plan_source(plan: &str) -> Result<v1::PlanSource, CliError> {
     let looks_like_a_file = plan.contains('/') || plan.ends_with(".yaml") || plan.ends_with(".yml");
     if looks_like_a_file || Path::new(plan).is_file() {
-        let text = std::fs::read_to_string(plan)
-            .map_err(|error| CliError::usage(format!("cannot read plan {plan}: {error}")))?;
-        return Ok(v1::PlanSource {
-            file_name: plan.to_owned(),
-            text,
-        });
+        let bytes = std::fs::read(plan)
+            .map_err(|error| CliError::usage(format!("--plan: cannot read {plan}: {error}")))?;
+        return match String::from_utf8(bytes) {
+            Ok(text) => Ok(v1::PlanSource {
+                file_name: plan.to_owned(),
+                text,
+            }),
+            Err(error) => Err(not_text(plan, error.as_bytes())),
+        };
     }
-    let text = builtin_plan(plan).map_err(CliError::usage)?.to_owned();
+    let text = builtin_plan(plan)
+        .map_err(|error| CliError::usage(format!("--plan: {error}")))?
+        .to_owned();
     Ok(v1::PlanSource {
         file_name: format!("{plan}.yaml"),
         text,
     })
+}
+
+/// What is wrong with a plan file that is not text, with the place.
+fn not_text(file: &str, bytes: &[u8]) -> CliError {
+    match parse_plan_bytes(file, bytes) {
+        Err(problems) => CliError::bad_plan(file, &problems),
+        Ok(_) => CliError::usage(format!("--plan: {file} is not UTF-8 text")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::on_one_line;
+
+    #[test]
+    fn a_document_on_one_line_says_the_same() {
+        let document = serde_json::json!({ "a": ["  two\n  lines ", 1.5], "b": {}, "c": null });
+        let pretty = serde_json::to_string_pretty(&document).expect("text");
+        let line = on_one_line(&pretty);
+        assert!(pretty.contains('\n') && !line.contains('\n'));
+        let read: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        assert_eq!(read, document);
+    }
 }

@@ -4,12 +4,13 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use klab_proto::v1;
-use tonic::Code;
+use klab_task::{Backoff, system_random};
+use tonic::{Code, Status};
 use v1::job_event::Body;
 
 use crate::args::Global;
 use crate::client::Client;
-use crate::exit::{CliError, ExitCode};
+use crate::exit::{CliError, ExitCode, is_broken};
 use crate::progress::Progress;
 use crate::{events, output};
 
@@ -47,58 +48,110 @@ impl Show {
             Show::Nothing => {}
         }
     }
+
+    /// Says something about the feed itself.
+    fn say(&self, text: &str) {
+        match self {
+            Show::Lines => output::say(text),
+            Show::Bars(progress) => progress.say(text),
+            Show::Json | Show::Nothing => {}
+        }
+    }
 }
 
 /// Follows a job to its end; the exit code says how it ended.
 pub(crate) async fn follow(global: &Global, id: &str) -> Result<ExitCode, CliError> {
-    let mut show = Show::of(global);
-    let mut after = 0;
-    let mut wait = Duration::from_millis(250);
+    let mut feed = Feed {
+        global,
+        id,
+        after: 0,
+        show: Show::of(global),
+        missed: false,
+        backoff: Backoff::new(Duration::from_millis(250), Duration::from_secs(10)),
+    };
     let code = loop {
-        match stream(global, id, &mut after, &mut show).await {
+        match feed.connection().await {
             Ok(Some(ended)) => break exit_code(ended),
             Ok(None) => {}
             Err(error) if error.code == ExitCode::Usage => return Err(error),
-            Err(error) if after == 0 && wait > Duration::from_secs(5) => return Err(error),
-            Err(_) => {}
+            Err(error) => feed.lost(&error),
         }
         // The controller restarts; the job goes on, and so does the feed.
-        tokio::time::sleep(wait).await;
-        wait = (wait * 2).min(Duration::from_secs(10));
+        tokio::time::sleep(feed.backoff.next(system_random())).await;
     };
-    if let Show::Bars(progress) = &show {
+    if let Show::Bars(progress) = &feed.show {
         progress.end();
     }
     Ok(code)
 }
 
-/// One connection's worth of events; `None` if it ended before the job.
-async fn stream(
-    global: &Global,
-    id: &str,
-    after: &mut u64,
-    show: &mut Show,
-) -> Result<Option<v1::job_event::JobEnded>, CliError> {
-    let client = Client::connect(global).await?;
-    let request = v1::WatchJobRequest {
-        id: id.to_owned(),
-        after: *after,
-    };
-    let mut stream = client.jobs().watch_job(request).await?.into_inner();
-    loop {
-        let event = match stream.message().await {
-            Ok(Some(response)) => response.event,
-            Ok(None) => return Ok(None),
-            Err(status) if status.code() == Code::NotFound => return Err(status.into()),
-            Err(_) => return Ok(None),
+/// The events of a job, over as many connections as it takes.
+struct Feed<'a> {
+    global: &'a Global,
+    id: &'a str,
+    /// The last event that was shown.
+    after: u64,
+    show: Show,
+    /// Whether it was said that the controller is away.
+    missed: bool,
+    backoff: Backoff,
+}
+
+impl Feed<'_> {
+    /// One connection's worth of events; `None` if it ended before the job.
+    async fn connection(&mut self) -> Result<Option<v1::job_event::JobEnded>, CliError> {
+        let client = Client::connect(self.global).await.map_err(away)?;
+        let request = v1::WatchJobRequest {
+            id: self.id.to_owned(),
+            after: self.after,
         };
-        let Some(event) = event else { continue };
-        *after = event.seq;
-        show.take(&event);
-        if let Some(Body::JobEnded(ended)) = event.body {
-            return Ok(Some(ended));
+        let answer = client.jobs().watch_job(request).await;
+        let mut stream = answer.map_err(refused)?.into_inner();
+        self.found();
+        loop {
+            let event = match stream.message().await {
+                Ok(Some(response)) => response.event,
+                Ok(None) => return Ok(None),
+                Err(status) if status.code() == Code::NotFound => return Err(status.into()),
+                Err(_) => return Ok(None),
+            };
+            let Some(event) = event else { continue };
+            self.after = event.seq;
+            self.backoff.reset();
+            self.show.take(&event);
+            if let Some(Body::JobEnded(ended)) = event.body {
+                return Ok(Some(ended));
+            }
         }
     }
+
+    fn lost(&mut self, error: &CliError) {
+        if !self.missed {
+            self.show.say(&format!("{}; trying again", error.message));
+        }
+        self.missed = true;
+    }
+
+    fn found(&mut self) {
+        if self.missed {
+            self.show.say("connected again");
+        }
+        self.missed = false;
+    }
+}
+
+/// No connection: the advice for a first command does not fit here.
+fn away(error: CliError) -> CliError {
+    match error.code {
+        ExitCode::Infrastructure => CliError::infrastructure("the controller does not answer"),
+        _ => error,
+    }
+}
+
+fn refused(status: Status) -> CliError {
+    let broken = is_broken(&status);
+    let error = CliError::from(status);
+    if broken { away(error) } else { error }
 }
 
 fn exit_code(ended: v1::job_event::JobEnded) -> ExitCode {
