@@ -274,6 +274,14 @@ impl Agent {
         }
     }
 
+    /// Ends the link. The trial blocks this thread, so the connection gets a moment to close
+    /// before it; an open one would be kept alive by the controller and wake the board.
+    async fn fall_silent(&mut self) {
+        if self.link.take().is_some() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
     fn package(&self, kernel: &OrderKernel) -> PathBuf {
         self.config
             .state
@@ -407,7 +415,7 @@ impl Agent {
             return if cancelled { Ok(()) } else { self.fail(silent) };
         }
         self.write(Record::TrialBegan(index))?;
-        self.link = None;
+        self.fall_silent().await;
         let TrialOutput { result, files } = run_trial(&self.config, &order.plan, &trial);
         for (path, name, kind) in files {
             let file = self.spool.take(&path, Some(index), name, kind)?;

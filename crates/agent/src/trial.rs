@@ -80,6 +80,10 @@ pub fn preflight(config: &Config, boot: &dyn BootMethod, order: &Order) -> Resul
 /// Executes one trial on this thread; nothing else of the agent runs meanwhile.
 pub fn run_trial(config: &Config, plan: &Plan, trial: &TrialPlan<'_>) -> TrialOutput {
     let host = host(config);
+    if let Err(error) = remove(&folder(config)) {
+        let reason = format!("cannot empty the trial folder: {error}");
+        return failed(trial, Failure::infrastructure(reason));
+    }
     let prepared = Trial::new(plan, trial.workload, &folder(config)).prepare(&host);
     let finished = match prepared {
         Ok(prepared) => prepared.run(None),
@@ -91,6 +95,15 @@ pub fn run_trial(config: &Config, plan: &Plan, trial: &TrialPlan<'_>) -> TrialOu
         .map(|ProducedFile { name, path, kind }| (path, name, kind))
         .collect();
     TrialOutput { result, files }
+}
+
+/// Removes what an earlier trial left. An agent that died while it made or emptied the folder
+/// leaves any part of it, which nobody but the agent can tell from a stranger's files.
+fn remove(folder: &Path) -> std::io::Result<()> {
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn failed(trial: &TrialPlan<'_>, failure: Failure) -> TrialOutput {

@@ -233,6 +233,9 @@ pub(crate) struct Demo {
     /// Where everything is kept.
     #[arg(long, default_value = ".klab/demo")]
     pub(crate) folder: PathBuf,
+    /// Where images and virtual boards are kept, if not there.
+    #[arg(long)]
+    pub(crate) vboards: Option<PathBuf>,
     /// How often each kernel is booted.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: u32,

@@ -81,7 +81,8 @@ async fn with_controller(
         .next()
         .and_then(|port| port.parse().ok());
     let port = port.ok_or_else(|| CliError::infrastructure("the controller has no port"))?;
-    let folder = demo.folder.join("vboards");
+    let folder = demo.vboards.clone();
+    let folder = folder.unwrap_or_else(|| demo.folder.join("vboards"));
     let board = start_board(folder.clone(), agent, port, story);
     let kernels = add_kernels(&client, &folder, story);
     let (board, ()) = tokio::try_join!(board, kernels)?;

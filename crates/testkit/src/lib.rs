@@ -3,8 +3,25 @@
 //! [`skip`] is how a test says that it cannot run here: a skipped test is named with its
 //! reason at the end of `./test`, never silently counted as passed.
 //!
+//! [`Lab`] is a real controller on loopback with the real command line; a [`FakeBoard`] is a
+//! folder that the real agent takes for a board, and [`SmallKernel`] is what such boards boot.
+//! [`CuttingProxy`] breaks connections. Only what a board boots is not real.
+//!
 //! The folder `tests` guards the repository: `layout` holds the levels of the crates and
-//! what the agent may depend on, `hygiene` keeps names of one machine out of the text.
+//! what the agent may depend on, `hygiene` keeps names of one machine out of the text;
+//! `lab` and `faults` run whole jobs, `qemu_demo` the demo with boards that really boot.
+
+mod board;
+mod kernels;
+mod lab;
+mod programs;
+mod proxy;
+
+pub use board::{FakeBoard, lines};
+pub use kernels::SmallKernel;
+pub use lab::{Lab, Told, until};
+pub use programs::program;
+pub use proxy::CuttingProxy;
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -26,6 +43,12 @@ pub fn skip(name: &str, reason: &str) {
     if let Some(log) = std::env::var_os(SKIPPED_LOG) {
         record(Path::new(&log), name, reason);
     }
+}
+
+/// Tells whoever reads why a test failed.
+#[expect(clippy::print_stderr, reason = "tests print")]
+fn tell(text: &str) {
+    eprintln!("{text}");
 }
 
 /// One write per line, so that lines of tests that run side by side do not mix.
