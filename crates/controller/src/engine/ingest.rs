@@ -76,7 +76,20 @@ impl Engine {
     /// How much of an artifact is stored.
     pub(crate) async fn stat_upload(&self, upload: &Upload) -> Result<UploadStat, EngineError> {
         self.check_upload(upload).await?;
-        self.progress(upload).await
+        let stat = self.progress(upload).await?;
+        self.derived(upload, stat).await
+    }
+
+    /// An agent that was cut off takes its connection with it, and that ends [`derive`] with
+    /// the request. It asks again before it says that its run is over, so that a run that is
+    /// over has its samples.
+    ///
+    /// [`derive`]: Engine::derive
+    async fn derived(&self, upload: &Upload, stat: UploadStat) -> Result<UploadStat, EngineError> {
+        if stat.complete {
+            self.parse_left_over_of(upload.kind).await?;
+        }
+        Ok(stat)
     }
 
     async fn progress(&self, upload: &Upload) -> Result<UploadStat, EngineError> {
@@ -117,6 +130,7 @@ impl Engine {
     ) -> Result<UploadStat, EngineError> {
         self.check_upload(upload).await?;
         let stat = self.progress(upload).await?;
+        let stat = self.derived(upload, stat).await?;
         if !stat.complete && stat.committed != offset {
             return Err(EngineError::refused(
                 Reason::WrongOffset,
