@@ -14,10 +14,13 @@ const NAME: &str =
 const COMMAND: &str = "a list of the program and its arguments, at most 1000 items";
 const ARTIFACTS: &str = "a list of at most 100 artifacts such as { file: cyclictest.json, \
                          format: cyclictest-json }";
-const FILE: &str = "a file name of letters, digits, '.', '_' and '-', at most 100 characters";
+const FILE: &str = "stdout, stderr, or a file name of letters, digits, '.', '_' and '-', at \
+                    most 100 characters";
+const OWN_FILE: &str = "a file name of its own for each artifact of a trial, loads included";
 
 /// Files that klab writes into every trial folder.
 const RESERVED: [&str; 3] = ["trace.txt", "facts.json", "kernel.log"];
+/// The outputs of each command have names that end so.
 const RESERVED_ENDS: [&str; 2] = [".stdout", ".stderr"];
 
 /// Where names were used first; a second use is reported with the first.
@@ -27,7 +30,12 @@ pub(crate) struct Used(BTreeMap<String, (String, usize)>);
 impl Used {
     fn claim(&mut self, reader: &mut Reader<'_>, at: &At<'_>, name: &str, expected: &str) {
         if let Some((path, line)) = self.0.get(name) {
-            let found = format!("{}, which {path} on line {line} has", quoted(name));
+            // What stands there: `stdout` is only the end of its name.
+            let text = match &at.node.value {
+                Value::Text(text) => text,
+                _ => name,
+            };
+            let found = format!("{}, which {path} on line {line} has", quoted(text));
             reader.report(at, Problem::new(found, expected));
         } else {
             let place = (at.path.clone(), at.node.place.line);
@@ -106,23 +114,33 @@ fn placeholders(text: &str) -> impl Iterator<Item = &str> {
         .filter(is_name)
 }
 
-/// Reads the field `artifacts`. `used` holds the files of those who share the folder.
+/// Reads the field `artifacts` of the command `owner`. `used` holds the artifacts of those who
+/// share the folder.
 pub(crate) fn artifacts(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
+    owner: Option<&WorkloadName>,
     used: &mut Used,
 ) -> Option<Vec<ArtifactRule>> {
     let Some(at) = fields.get("artifacts") else {
         return Some(Vec::new());
     };
     let items = reader.list(&at, ARTIFACTS, 0..=100)?;
-    let rules: Vec<_> = items.iter().map(|at| artifact(reader, at, used)).collect();
+    let rules: Vec<_> = items
+        .iter()
+        .map(|at| artifact(reader, at, owner, used))
+        .collect();
     rules.into_iter().collect()
 }
 
-fn artifact(reader: &mut Reader<'_>, at: &At<'_>, used: &mut Used) -> Option<ArtifactRule> {
+fn artifact(
+    reader: &mut Reader<'_>,
+    at: &At<'_>,
+    owner: Option<&WorkloadName>,
+    used: &mut Used,
+) -> Option<ArtifactRule> {
     let fields = reader.fields(at, &["file", "format"])?;
-    let file = file(reader, &fields, used);
+    let file = file(reader, &fields, owner, used);
     let formats = ResultFormat::ALL.map(|format| (format.as_str(), Some(format)));
     let format = reader.optional(&fields, "format", None, |reader, at| {
         reader.word(at, &formats)
@@ -133,7 +151,12 @@ fn artifact(reader: &mut Reader<'_>, at: &At<'_>, used: &mut Used) -> Option<Art
     })
 }
 
-fn file(reader: &mut Reader<'_>, fields: &Fields<'_>, used: &mut Used) -> Option<ArtifactName> {
+fn file(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    owner: Option<&WorkloadName>,
+    used: &mut Used,
+) -> Option<ArtifactName> {
     let at = reader.required(fields, "file", FILE)?;
     let file = reader.parsed(&at, FILE, ArtifactName::parse)?;
     let text = file.as_str();
@@ -143,13 +166,23 @@ fn file(reader: &mut Reader<'_>, fields: &Fields<'_>, used: &mut Used) -> Option
             RESERVED.join(", "),
             RESERVED_ENDS.join(" or ")
         );
-        let problem = Problem::new(quoted(text), expected);
-        reader.report(&at, problem.help("klab writes and keeps this file itself"));
+        let help = match text.rsplit_once('.') {
+            Some((_, output @ ("stdout" | "stderr"))) => {
+                format!("for this output of the command itself write {output}")
+            }
+            _ => "klab writes and keeps this file itself".to_owned(),
+        };
+        reader.report(&at, Problem::new(quoted(text), expected).help(help));
         return None;
     }
-    let expected = "a file name of its own for each artifact of a trial, loads included";
-    used.claim(reader, &at, text, expected);
-    Some(file)
+    let rule = ArtifactRule { file, format: None };
+    match owner {
+        Some(owner) => used.claim(reader, &at, rule.artifact_name(owner).as_str(), OWN_FILE),
+        // What a command without a name of its own puts out has no name either.
+        None if rule.is_output() => {}
+        None => used.claim(reader, &at, rule.file.as_str(), OWN_FILE),
+    }
+    Some(rule.file)
 }
 
 #[cfg(test)]

@@ -149,7 +149,7 @@ fn load(reader: &mut Reader<'_>, at: &At<'_>, names: &mut Used, files: &mut Used
     let name = name(reader, &fields, names);
     let command = command(reader, &fields);
     let lead = span(reader, &fields, "lead", Span::secs(1));
-    let artifacts = artifacts(reader, &fields, files);
+    let artifacts = artifacts(reader, &fields, name.as_ref(), files);
     Some(Load {
         name: name?,
         command: command?,
@@ -173,7 +173,7 @@ fn workload(
     });
     let time_limit = reader.required(&fields, "time-limit", SPAN);
     let time_limit = time_limit.and_then(|at| read_span(reader, &at));
-    let artifacts = artifacts(reader, &fields, files);
+    let artifacts = artifacts(reader, &fields, name.as_ref(), files);
     Some(Workload {
         name: name?,
         command: command?,

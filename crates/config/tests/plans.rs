@@ -65,6 +65,18 @@ fn every_field_arrives() {
         format("second", "a.json"),
         Some(ResultFormat::CyclictestHistogram)
     );
+    // Outputs are known by the name of their command.
+    assert_eq!(
+        format("second", "second.stdout"),
+        Some(ResultFormat::CyclictestText)
+    );
+    assert_eq!(
+        format("second", "hog.stdout"),
+        Some(ResultFormat::StressNgYaml)
+    );
+    for name in ["stdout", "first.stdout", "hog-2.stdout"] {
+        assert_eq!(format("second", name), None, "{name}");
+    }
     let trace = plan.trace.as_ref().expect("a tracer");
     assert_eq!(trace.tracer, "wakeup_rt");
     assert_eq!(trace.if_missing, IfMissing::Note);
@@ -177,11 +189,20 @@ fn files_of_more_than_a_mebibyte_are_refused_unread() {
 }
 
 #[test]
-fn the_example_of_the_reference_is_a_plan() {
+fn the_examples_of_the_reference_are_plans() {
     let reference = include_str!("../../../docs/plans.md");
-    let (_, rest) = reference.split_once("```yaml\n").expect("an example");
-    let (example, _) = rest.split_once("```\n").expect("the end of the example");
-    assert_eq!(plan(example).name.as_str(), "rt-latency");
+    let examples: Vec<Plan> = reference
+        .split("```yaml\n")
+        .skip(1)
+        .map(|rest| {
+            let (example, _) = rest.split_once("```\n").expect("the end of an example");
+            plan(example)
+        })
+        .collect();
+    let names: Vec<&str> = examples.iter().map(|plan| plan.name.as_str()).collect();
+    assert_eq!(names, ["rt-latency", "rt-latency-text"]);
+    let format = examples[1].format_of(&workload("cyclictest"), &artifact("cyclictest.stdout"));
+    assert_eq!(format, Some(ResultFormat::CyclictestText));
 }
 
 #[test]

@@ -162,7 +162,7 @@ fn a_good_trial_gives_its_files() {
     assert_eq!(finished.failure, None);
     assert_eq!(
         names(&finished),
-        ["hist.txt", "stderr", "work.stdout", "facts.json"]
+        ["hist.txt", "work.stderr", "work.stdout", "facts.json"]
     );
     assert_eq!(
         finished.files[0].kind,
@@ -221,7 +221,7 @@ fn a_missing_file_fails_the_trial() {
         "{}",
         reason(&finished)
     );
-    assert_eq!(names(&finished), ["stdout", "facts.json"]);
+    assert_eq!(names(&finished), ["work.stdout", "facts.json"]);
 }
 
 #[test]

@@ -64,13 +64,30 @@ impl ResultFormat {
 text_type!(ResultFormat);
 display_as_str!(ResultFormat);
 
-/// A file that a command leaves in its trial folder. `stdout` and `stderr` always exist.
+/// Something that a command leaves: a file in its trial folder, or one of its outputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArtifactRule {
-    /// The name of the file in the trial folder.
+    /// The name of the file in the trial folder; `stdout` and `stderr` are the outputs.
     pub file: ArtifactName,
     /// How to read samples from it; `None` keeps it unread.
     pub format: Option<ResultFormat>,
+}
+
+impl ArtifactRule {
+    /// Whether this is standard output or standard error, which need not be written as files.
+    pub fn is_output(&self) -> bool {
+        matches!(self.file.as_str(), "stdout" | "stderr")
+    }
+
+    /// The name under which it is kept when the command `owner` leaves it: that of the file;
+    /// `OWNER.stdout` or `OWNER.stderr` for outputs, which every command has.
+    pub fn artifact_name(&self, owner: &WorkloadName) -> ArtifactName {
+        if !self.is_output() {
+            return self.file.clone();
+        }
+        ArtifactName::parse(&format!("{owner}.{}", self.file))
+            .expect("a workload's name has at most 63 characters, all legal in file names")
+    }
 }
 
 /// One command that is measured.
@@ -203,16 +220,14 @@ impl Plan {
         leads + workload.time_limit.as_duration() + std::time::Duration::from_secs(30)
     }
 
-    /// How to read the artifact `file` of a trial of `workload`.
-    pub fn format_of(&self, workload: &WorkloadName, file: &ArtifactName) -> Option<ResultFormat> {
-        let own = self
-            .workloads
-            .iter()
-            .filter(|w| &w.name == workload)
-            .flat_map(|w| &w.artifacts);
-        let loads = self.loads.iter().flat_map(|load| &load.artifacts);
+    /// How to read the artifact `name` of a trial of `workload`.
+    pub fn format_of(&self, workload: &WorkloadName, name: &ArtifactName) -> Option<ResultFormat> {
+        let own = self.workloads.iter().filter(|w| &w.name == workload);
+        let own = own.map(|w| (&w.name, &w.artifacts));
+        let loads = self.loads.iter().map(|load| (&load.name, &load.artifacts));
         own.chain(loads)
-            .find(|rule| &rule.file == file)
-            .and_then(|rule| rule.format)
+            .flat_map(|(owner, rules)| rules.iter().map(move |rule| (owner, rule)))
+            .find(|(owner, rule)| &rule.artifact_name(owner) == name)
+            .and_then(|(_, rule)| rule.format)
     }
 }
