@@ -5,6 +5,7 @@ use std::path::Path;
 use klab_boot::BootMethod;
 use klab_model::{Capability, InstanceId, Order};
 use klab_proto::{attempt_ref, v1};
+use newtype_uuid::GenericUuid;
 
 use crate::config::Config;
 use crate::link::LinkError;
@@ -14,7 +15,7 @@ use crate::outside::Outside;
 ///
 /// # Errors
 /// If the state folder cannot be read or written.
-pub fn instance(state: &Path, outside: &dyn Outside) -> std::io::Result<InstanceId> {
+pub fn instance(state: &Path, outside: &Outside) -> std::io::Result<InstanceId> {
     let path = state.join("instance");
     match std::fs::read_to_string(&path) {
         Ok(text) => {
@@ -25,7 +26,7 @@ pub fn instance(state: &Path, outside: &dyn Outside) -> std::io::Result<Instance
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         Err(_) => {}
     }
-    let instance = outside.instance();
+    let instance = InstanceId::from_untyped_uuid(outside.ids.next());
     let draft = state.join("instance.new");
     std::fs::write(&draft, instance.to_string())?;
     std::fs::File::open(&draft)?.sync_all()?;

@@ -1,8 +1,8 @@
 //! The link: one session with the controller, for as long as it lasts.
 //!
 //! The board always dials out. A background task keeps the heartbeat; whoever holds a
-//! [`Link`] sends and receives whole messages. Dropping it ends the session at once, which
-//! is how the agent becomes quiet.
+//! [`Link`] sends and receives whole messages. [`Link::close`] returns when the connection is
+//! gone, which is how the agent becomes quiet.
 
 use std::time::Duration;
 
@@ -13,10 +13,13 @@ use klab_proto::v1::session_response::Message as Down;
 use klab_proto::{attempt_ref, v1};
 use thiserror::Error;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::task::AbortOnDropHandle;
 use tonic::Streaming;
 use tonic::transport::{Channel, Endpoint};
+
+use crate::outside::Dial;
+use crate::socket::{Sockets, connect};
 
 /// No connection, or it broke.
 #[derive(Debug, Error)]
@@ -88,7 +91,8 @@ pub struct Link {
     client: AgentServiceClient<Channel>,
     up: mpsc::Sender<v1::SessionRequest>,
     down: Streaming<v1::SessionResponse>,
-    heartbeat: JoinHandle<()>,
+    heartbeat: AbortOnDropHandle<()>,
+    sockets: Sockets,
 }
 
 impl Link {
@@ -96,7 +100,7 @@ impl Link {
     ///
     /// # Errors
     /// [`LinkError`].
-    pub async fn open(address: &str, hello: v1::Hello) -> Result<Self, LinkError> {
+    pub async fn open(address: &str, dial: Dial, hello: v1::Hello) -> Result<Self, LinkError> {
         let endpoint = Endpoint::from_shared(address.to_owned())
             .map_err(|source| LinkError::Address {
                 address: address.to_owned(),
@@ -105,9 +109,8 @@ impl Link {
             .connect_timeout(Duration::from_secs(5))
             // A peer that vanished without a word is noticed after 15 to 30 s.
             .http2_keep_alive_interval(Duration::from_secs(15))
-            .keep_alive_timeout(Duration::from_secs(15))
-            .tcp_nodelay(true);
-        let channel = endpoint.connect().await.map_err(LinkError::Connect)?;
+            .keep_alive_timeout(Duration::from_secs(15));
+        let (channel, sockets) = connect(&endpoint, dial).await.map_err(LinkError::Connect)?;
         let mut client = AgentServiceClient::new(channel);
         let (up, requests) = mpsc::channel(32);
         let hello = v1::SessionRequest {
@@ -125,13 +128,32 @@ impl Link {
             .and_then(|every| Duration::try_from(every).ok())
             .unwrap_or_default()
             .clamp(Duration::from_secs(1), Duration::from_secs(60));
-        let heartbeat = tokio::spawn(beat(up.clone(), every));
+        let heartbeat = AbortOnDropHandle::new(tokio::spawn(beat(up.clone(), every)));
         Ok(Self {
             client,
             up,
             down,
             heartbeat,
+            sockets,
         })
+    }
+
+    /// Ends the session and waits until its connection is closed, at most for `patience`.
+    pub async fn close(self, patience: Duration) {
+        let Self {
+            client,
+            up,
+            down,
+            heartbeat,
+            sockets,
+        } = self;
+        drop((client, up, down, heartbeat));
+        if tokio::time::timeout(patience, sockets.closed())
+            .await
+            .is_err()
+        {
+            tracing::warn!("the connection stays open: its peer takes no more bytes");
+        }
     }
 
     /// The client for calls beside the session.
@@ -168,12 +190,6 @@ impl Link {
         let attempt = Some(attempt_ref(order.run, order.attempt, order.fence));
         let r#for = Some(klab_proto::duration(length));
         self.send(Up::Quiet(v1::Quiet { attempt, r#for })).await
-    }
-}
-
-impl Drop for Link {
-    fn drop(&mut self) {
-        self.heartbeat.abort();
     }
 }
 

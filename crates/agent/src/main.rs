@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
-use klab_agent::{Agent, Config, RealWorld};
+use klab_agent::{Agent, Config, Outside};
 
 /// The agent of a klab board.
 #[derive(Debug, Parser)]
@@ -60,7 +60,7 @@ fn main() -> anyhow::Result<()> {
         .build()
         .context("cannot start the runtime")?;
     runtime.block_on(async {
-        let mut agent = Agent::open(config, Box::new(RealWorld))?;
+        let mut agent = Agent::open(config, Outside::real())?;
         tokio::select! {
             ended = agent.run() => ended.context("the agent ends; its journal is safe"),
             () = told_to_end() => Ok(()),

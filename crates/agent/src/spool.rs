@@ -1,10 +1,9 @@
 //! The spool: files of trials that wait to be stored by the controller.
 
 use std::fs::File;
-use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use klab_model::{ArtifactKind, ArtifactName, Digest, Digester, TrialIndex};
+use klab_model::{ArtifactKind, ArtifactName, Digest, TrialIndex};
 use serde::{Deserialize, Serialize};
 
 /// A file in the spool.
@@ -50,7 +49,7 @@ impl Spool {
         name: ArtifactName,
         kind: ArtifactKind,
     ) -> std::io::Result<SpoolFile> {
-        let (digest, size) = digest_file(from)?;
+        let (digest, size) = Digest::of_reader(File::open(from)?)?;
         let file = SpoolFile {
             trial,
             name,
@@ -94,25 +93,5 @@ impl Spool {
             std::fs::remove_file(entry?.path())?;
         }
         Ok(())
-    }
-}
-
-/// Digest and size of a file, read in pieces.
-///
-/// # Errors
-/// If it cannot be read.
-pub fn digest_file(path: &Path) -> std::io::Result<(Digest, u64)> {
-    let mut file = File::open(path)?;
-    let mut digester = Digester::new();
-    let mut size = 0;
-    let mut buffer = vec![0; 64 * 1024];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok((digester.finish(), size)),
-            read => {
-                digester.write_all(&buffer[..read])?;
-                size += read as u64;
-            }
-        }
     }
 }

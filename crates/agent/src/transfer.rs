@@ -4,13 +4,13 @@ use std::fs::OpenOptions;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
-use klab_model::{Order, OrderKernel};
+use klab_model::{Digest, Order, OrderKernel};
 use klab_proto::v1::upload_artifact_request::Part;
 use klab_proto::{attempt_ref, chunks, v1};
 use thiserror::Error;
 
 use crate::link::{Link, LinkError};
-use crate::spool::{Spool, SpoolFile, digest_file};
+use crate::spool::{Spool, SpoolFile};
 
 /// A transfer that did not come to its end.
 #[derive(Debug, Error)]
@@ -55,7 +55,7 @@ pub async fn fetch_kernel(
         }
         file.sync_all()?;
     }
-    let (digest, size) = digest_file(path)?;
+    let (digest, size) = Digest::of_reader(std::fs::File::open(path)?)?;
     if (digest, size) == (kernel.digest, kernel.size) {
         return Ok(());
     }

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use klab_model::{Digest, Digester};
+use klab_model::Digest;
 
 use crate::BootError;
 
@@ -71,10 +71,9 @@ pub(crate) fn remove(path: &Path) -> Result<(), BootError> {
 
 /// Digest and size of a file.
 pub(crate) fn digest(path: &Path) -> Result<(Digest, u64), BootError> {
-    let mut file = File::open(path).map_err(BootError::io("read", path))?;
-    let mut digester = Digester::new();
-    let size = io::copy(&mut file, &mut digester).map_err(BootError::io("read", path))?;
-    Ok((digester.finish(), size))
+    File::open(path)
+        .and_then(Digest::of_reader)
+        .map_err(BootError::io("read", path))
 }
 
 /// The first bytes of a file, at most `len`.
