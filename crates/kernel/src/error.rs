@@ -163,8 +163,8 @@ pub enum KernelError {
     /// No boot image in the package.
     #[error(
         "no kernel image in {}: looked for boot/vmlinuz-*, boot/vmlinux-*, boot/Image-* and \
-         bzImage; found {files} files; {hint}",
-        .path.display()
+         bzImage; found {}; {hint}",
+        .path.display(), counted(*.files)
     )]
     NoImage {
         /// The package.
@@ -281,4 +281,12 @@ pub enum KernelError {
     /// No room for unpacking.
     #[error("cannot unpack into the temporary folder: free some space or set TMPDIR")]
     Spool(#[source] io::Error),
+}
+
+fn counted(files: usize) -> String {
+    match files {
+        0 => "no files".to_owned(),
+        1 => "1 file".to_owned(),
+        _ => format!("{files} files"),
+    }
 }

@@ -58,14 +58,18 @@ pub(crate) struct Layout {
 }
 
 /// What a package without an image seems to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NoImageHint {
     /// A headers package.
     Headers,
     /// A package of debug symbols.
     Debug,
-    /// A package that only depends on others.
-    Meta,
+    /// A Debian package that only depends on others.
+    Meta {
+        /// The image package among them.
+        image: Option<String>,
+    },
     /// Kernel sources or a build tree.
     Tree,
     /// Nothing known.
@@ -74,21 +78,24 @@ pub enum NoImageHint {
 
 impl fmt::Display for NoImageHint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        let words = match self {
             Self::Headers => "this is a headers package: give the linux-image package beside it",
             Self::Debug => {
                 "these are debug symbols: give the linux-image package without -dbg in its name"
             }
-            Self::Meta => {
-                "this package only depends on others: give linux-image-RELEASE, the one it \
-                 depends on"
+            Self::Meta { image: Some(name) } => {
+                return write!(f, "this package only depends on others: give {name}");
+            }
+            Self::Meta { image: None } => {
+                "this package only depends on others: give linux-image-RELEASE"
             }
             Self::Tree => {
                 "this is a kernel tree: run `make tar-pkg` or `make bindeb-pkg` there and give \
                  the result"
             }
             Self::Unknown => "give the image package of a kernel",
-        })
+        };
+        f.write_str(words)
     }
 }
 
@@ -201,6 +208,15 @@ fn common_folder(items: &[Item]) -> usize {
     if known || !all() { 0 } else { first.len() + 1 }
 }
 
+/// What a Debian package without content of its own is, if it depends on others.
+pub(crate) fn meta_hint(items: &[Item], depends: &[String]) -> Option<NoImageHint> {
+    let empty = items.iter().all(|item| item.path.starts_with("usr/share/"));
+    let image = depends.iter().find(|name| name.starts_with("linux-image-"));
+    (empty && !depends.is_empty()).then(|| NoImageHint::Meta {
+        image: image.cloned(),
+    })
+}
+
 /// Guesses what a package without an image is.
 pub(crate) fn no_image_hint(items: &[Item]) -> NoImageHint {
     let any = |part: &str| items.iter().any(|item| item.path.contains(part));
@@ -213,8 +229,6 @@ pub(crate) fn no_image_hint(items: &[Item]) -> NoImageHint {
         NoImageHint::Headers
     } else if any("usr/lib/debug/") {
         NoImageHint::Debug
-    } else if items.iter().all(|item| item.path.starts_with("usr/share/")) {
-        NoImageHint::Meta
     } else if tree("Kbuild") && tree("Kconfig") {
         NoImageHint::Tree
     } else {

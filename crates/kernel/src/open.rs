@@ -10,6 +10,7 @@ use crate::decode::archive_reader;
 use crate::error::{ArchiveError, KernelError};
 use crate::header::hex;
 use crate::item::{Item, Place};
+use crate::layout::meta_hint;
 use crate::understand::understand;
 use crate::{HeaderError, ImageFormat, ImageHeader, KernelPackage, Limits, PackageKind};
 use crate::{folder, tarball};
@@ -128,13 +129,21 @@ fn open_deb(
         path: path.to_owned(),
         source,
     };
-    let data = deb::data(&mut file, len).map_err(archive)?;
+    let deb::Members { control, data } = deb::members(&mut file, len).map_err(archive)?;
     let io = |source| archive(ArchiveError::Read(source));
     file.seek(SeekFrom::Start(data.offset)).map_err(io)?;
     let mut head = [0; 8];
     file.read_exact(&mut head).map_err(io)?;
     file.seek(SeekFrom::Start(data.offset)).map_err(io)?;
-    let items = unpack(path, file.take(data.size), &head, limits)?;
+    let items = unpack(path, (&file).take(data.size), &head, limits)?;
+    let depends = control.map_or_else(Vec::new, |control| deb::depends(&mut file, control));
+    if let Some(hint) = meta_hint(&items, &depends) {
+        return Err(KernelError::NoImage {
+            path: path.to_owned(),
+            files: items.len(),
+            hint,
+        });
+    }
     understand(path, PackageKind::Deb, &items)
 }
 

@@ -199,13 +199,14 @@ pub(crate) fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
 
 /// A Debian package around a data archive.
 pub(crate) fn deb(data_name: &str, data: &[u8]) -> Vec<u8> {
-    let mut out = b"!<arch>\n".to_vec();
     let control = compress(Compression::Gzip, &tar(&[("control", b"Package: x\n")]));
-    for (name, content) in [
-        ("debian-binary", &b"2.0\n"[..]),
-        ("control.tar.gz", &control),
-        (data_name, data),
-    ] {
+    deb_of(("control.tar.gz", &control), (data_name, data))
+}
+
+/// A Debian package around a control archive and a data archive.
+pub(crate) fn deb_of(control: (&str, &[u8]), data: (&str, &[u8])) -> Vec<u8> {
+    let mut out = b"!<arch>\n".to_vec();
+    for (name, content) in [("debian-binary", &b"2.0\n"[..]), control, data] {
         let header = format!(
             "{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n",
             0,
