@@ -240,6 +240,7 @@ fn variant_conditions(
             wakeups: worst(|p| p.wakeups),
             preemptions: worst(|p| p.preemptions),
             cpu_us: worst(|p| p.cpu_us),
+            rss_kib: worst(|p| p.rss_kib),
         },
         temperature: degrees().min().zip(degrees().max()),
         notes: notes.into_iter().map(counted).collect(),

@@ -98,6 +98,7 @@ fn conditions_are_the_extremes_of_the_trials() {
     trials[1].1.notes = vec!["no wakeup_rt".to_owned()];
     trials[0].2.wakeups = 7;
     trials[1].2.cpu_us = 900;
+    trials[0].2.rss_kib = 5120;
     let found = with(&trials, conditions);
     assert_eq!(found.len(), 2);
     assert_eq!(found[0].variant.as_str(), "base");
@@ -109,7 +110,8 @@ fn conditions_are_the_extremes_of_the_trials() {
         Perturbation {
             wakeups: 7,
             preemptions: 0,
-            cpu_us: 900
+            cpu_us: 900,
+            rss_kib: 5120,
         }
     );
     assert_eq!(

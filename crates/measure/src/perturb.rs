@@ -35,6 +35,7 @@ impl Window {
             wakeups: wakeups.saturating_sub(self.wakeups),
             preemptions: preemptions.saturating_sub(self.preemptions),
             cpu_us: u64::try_from(cpu.saturating_sub(self.cpu).as_micros()).unwrap_or(u64::MAX),
+            rss_kib: resident(&sysfs::read(Path::new("/proc/self/status")).unwrap_or_default()),
         }
     }
 }
@@ -50,23 +51,23 @@ fn cpu_time() -> Duration {
 fn switches() -> (u64, u64) {
     let mut sum = (0, 0);
     for task in sysfs::entries(Path::new("/proc/self/task")) {
-        let (voluntary, involuntary) =
-            parse(&sysfs::read(&task.join("status")).unwrap_or_default());
-        sum.0 += voluntary;
-        sum.1 += involuntary;
+        let status = sysfs::read(&task.join("status")).unwrap_or_default();
+        sum.0 += number(&status, "voluntary_ctxt_switches:");
+        sum.1 += number(&status, "nonvoluntary_ctxt_switches:");
     }
     sum
 }
 
-fn parse(status: &str) -> (u64, u64) {
-    let value = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim().parse().ok()
-    };
-    (
-        value("voluntary_ctxt_switches:").unwrap_or(0),
-        value("nonvoluntary_ctxt_switches:").unwrap_or(0),
-    )
+/// Resident memory in KiB, after `/proc/PID/status`.
+fn resident(status: &str) -> u64 {
+    number(status, "VmRSS:")
+}
+
+/// The number behind `name` in a status file of proc(5); 0 where there is none.
+fn number(status: &str, name: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let word = line.and_then(|rest| rest.split_whitespace().next());
+    word.and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -74,10 +75,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn switches_are_read_from_the_status() {
-        let status = "Name:\tx\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3";
-        assert_eq!(parse(status), (12, 3));
-        assert_eq!(parse(""), (0, 0));
+    fn numbers_are_read_from_the_status() {
+        let status = "Name:\tx\nVmRSS:\t    6144 kB\nvoluntary_ctxt_switches:\t12\n\
+                      nonvoluntary_ctxt_switches:\t3";
+        assert_eq!(number(status, "voluntary_ctxt_switches:"), 12);
+        assert_eq!(number(status, "nonvoluntary_ctxt_switches:"), 3);
+        assert_eq!(resident(status), 6144);
+        assert_eq!(resident("VmRSS:"), 0);
     }
 
     #[test]
@@ -86,6 +90,7 @@ mod tests {
         for _ in 0..5 {
             std::thread::sleep(Duration::from_millis(1));
         }
-        assert!(window.close().wakeups >= 5);
+        let cost = window.close();
+        assert!(cost.wakeups >= 5 && cost.rss_kib > 100, "{cost:?}");
     }
 }

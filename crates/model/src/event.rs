@@ -34,6 +34,9 @@ pub struct Perturbation {
     pub preemptions: u64,
     /// CPU time of the agent in microseconds.
     pub cpu_us: u64,
+    /// Resident memory of the agent at the end of the trial, in KiB.
+    #[serde(default)]
+    pub rss_kib: u64,
 }
 
 /// What one trial gave, besides its artifacts.

@@ -17,12 +17,14 @@ pub(crate) fn conditions(report: &Report, board: &BoardName) -> Table {
         "wake-ups",
         "preemptions",
         "CPU us",
+        "RSS KiB",
         "deg C",
     ])
     .right(1)
     .right(2)
     .right(3)
-    .right(4);
+    .right(4)
+    .right(5);
     for conditions in of_board(report, board) {
         let worst = &conditions.worst_perturbation;
         table.row([
@@ -31,6 +33,7 @@ pub(crate) fn conditions(report: &Report, board: &BoardName) -> Table {
             worst.wakeups.to_string(),
             worst.preemptions.to_string(),
             worst.cpu_us.to_string(),
+            worst.rss_kib.to_string(),
             temperature(conditions),
         ]);
     }

@@ -158,6 +158,7 @@ impl From<model::TrialResult> for v1::TrialResult {
                 wakeups: result.perturbation.wakeups,
                 preemptions: result.perturbation.preemptions,
                 cpu_us: result.perturbation.cpu_us,
+                rss_kib: result.perturbation.rss_kib,
             }),
             facts: Some(result.facts.into()),
         }
@@ -178,6 +179,7 @@ impl TryFrom<v1::TrialResult> for model::TrialResult {
                 wakeups: perturbation.wakeups,
                 preemptions: perturbation.preemptions,
                 cpu_us: perturbation.cpu_us,
+                rss_kib: perturbation.rss_kib,
             },
             facts: required("facts", result.facts)?.into(),
         })

@@ -209,6 +209,7 @@ fn fill_conditions(report: &mut Report) {
                 wakeups: 2 + n as u64,
                 preemptions: 0,
                 cpu_us: 310,
+                rss_kib: 6144,
             },
         })
         .collect();
