@@ -12,6 +12,9 @@
 //! [`notes::build_id`] reads the build-id of the kernel that runs from `/sys/kernel/notes`.
 //! That half is always there; everything that opens foreign packages sits behind `read`.
 //!
+//! The controller stands between them: [`verify_canonical`] reads a canonical package to its
+//! last byte and holds every claim of its manifest against the content.
+//!
 //! Nothing is typed by hand or believed from a file name: arch, release and build-id are
 //! read from the boot image itself. All input counts as hostile: sizes have budgets, paths
 //! are checked, and no content makes this crate panic.
@@ -48,6 +51,8 @@ mod package;
 mod tarball;
 #[cfg(feature = "read")]
 mod understand;
+#[cfg(feature = "read")]
+mod verify;
 
 pub use canonical::{
     CANONICAL_CONFIG, CANONICAL_DTBS, CANONICAL_IMAGE, CANONICAL_MANIFEST, CANONICAL_SYSTEM_MAP,
@@ -69,3 +74,5 @@ pub use layout::NoImageHint;
 pub use open::{open, open_pair};
 #[cfg(feature = "read")]
 pub use package::{KernelPackage, Summary};
+#[cfg(feature = "read")]
+pub use verify::{Difference, VerifyError, verify_canonical};

@@ -269,7 +269,8 @@ impl Understand<'_> {
     }
 }
 
-fn is_module(path: &str) -> bool {
+/// Whether a file of the package is a loadable module.
+pub(crate) fn is_module(path: &str) -> bool {
     [".ko", ".ko.xz", ".ko.zst", ".ko.gz"]
         .iter()
         .any(|end| path.ends_with(end))

@@ -18,6 +18,8 @@ use crate::{
 
 /// Zero blocks that may follow the last entry of a tar archive, in bytes.
 const TAR_TAIL: u64 = 64 << 10;
+/// What is said of an entry in a folder that no canonical package has.
+pub(crate) const NO_PLACE: &str = "which has no place there";
 
 /// Why a canonical package was refused. Nothing of it may be used; the target folder may
 /// hold files of it and is to be removed.
@@ -149,9 +151,9 @@ pub fn unpack_canonical(
     })
 }
 
-type Zstd<'a, R> = zstd::Decoder<'a, BufReader<R>>;
+pub(crate) type Zstd<'a, R> = zstd::Decoder<'a, BufReader<R>>;
 
-fn decoder<'a, R: Read>(reader: BufReader<R>) -> Result<Zstd<'a, R>, UnpackError> {
+pub(crate) fn decoder<'a, R: Read>(reader: BufReader<R>) -> Result<Zstd<'a, R>, UnpackError> {
     let mut decoder = zstd::Decoder::with_buffer(reader).map_err(UnpackError::Read)?;
     decoder
         .window_log_max(WINDOW_LOG_MAX)
@@ -159,7 +161,9 @@ fn decoder<'a, R: Read>(reader: BufReader<R>) -> Result<Zstd<'a, R>, UnpackError
     Ok(decoder.single_frame())
 }
 
-fn manifest<R: Read>(first: Option<io::Result<Entry<'_, R>>>) -> Result<Manifest, UnpackError> {
+pub(crate) fn manifest<R: Read>(
+    first: Option<io::Result<Entry<'_, R>>>,
+) -> Result<Manifest, UnpackError> {
     let Some(first) = first else {
         return Err(UnpackError::NoManifest {
             found: String::new(),
@@ -181,14 +185,62 @@ fn manifest<R: Read>(first: Option<io::Result<Entry<'_, R>>>) -> Result<Manifest
     Ok(Manifest::from_json(&json)?)
 }
 
-/// The folder that is filled, and what has been checked so far.
-struct Target<'a> {
-    dest: &'a Path,
+/// What holds for every entry after the manifest, and the budget they share.
+pub(crate) struct Rules {
     limits: Limits,
-    manifest: &'a Manifest,
     last: String,
     files: usize,
     bytes: u64,
+}
+
+impl Rules {
+    pub(crate) const fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            last: String::new(),
+            files: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Refuses what a canonical package cannot have; gives the entry's path.
+    pub(crate) fn check<R: Read>(
+        &mut self,
+        entry: &Entry<'_, R>,
+        has_place: impl Fn(&str) -> bool,
+    ) -> Result<String, UnpackError> {
+        let bytes = entry.path_bytes();
+        let refuse = |why| UnpackError::Entry {
+            path: String::from_utf8_lossy(&bytes).into_owned(),
+            why,
+        };
+        let path = std::str::from_utf8(&bytes).map_err(|_| refuse("whose name is not UTF-8"))?;
+        if entry.header().entry_type() != EntryType::Regular {
+            return Err(refuse("which is not a regular file"));
+        }
+        if !has_place(path) {
+            return Err(refuse(NO_PLACE));
+        }
+        if path <= self.last.as_str() {
+            return Err(refuse("which is out of order or there twice"));
+        }
+        self.files += 1;
+        self.bytes = self.bytes.saturating_add(entry.size());
+        if self.files > self.limits.entries || self.bytes > self.limits.bytes {
+            return Err(UnpackError::TooBig {
+                limits: self.limits,
+            });
+        }
+        self.last = path.to_owned();
+        Ok(self.last.clone())
+    }
+}
+
+/// The folder that is filled, and what has been checked so far.
+struct Target<'a> {
+    dest: &'a Path,
+    manifest: &'a Manifest,
+    rules: Rules,
     image: bool,
 }
 
@@ -196,17 +248,16 @@ impl<'a> Target<'a> {
     fn new(dest: &'a Path, limits: Limits, manifest: &'a Manifest) -> Self {
         Self {
             dest,
-            limits,
             manifest,
-            last: String::new(),
-            files: 0,
-            bytes: 0,
+            rules: Rules::new(limits),
             image: false,
         }
     }
 
     fn take<R: Read>(&mut self, mut entry: Entry<'_, R>) -> Result<(), UnpackError> {
-        let path = self.check(&entry)?;
+        let path = self
+            .rules
+            .check(&entry, |path| self.manifest.allows(path))?;
         let file = self.dest.join(&path);
         let write_error = |source| UnpackError::Write {
             path: file.clone(),
@@ -221,35 +272,7 @@ impl<'a> Target<'a> {
             self.check_image(&file, entry.size(), digest)?;
             self.image = true;
         }
-        self.last = path;
         Ok(())
-    }
-
-    /// Refuses what a canonical package cannot have; gives the entry's path.
-    fn check<R: Read>(&mut self, entry: &Entry<'_, R>) -> Result<String, UnpackError> {
-        let bytes = entry.path_bytes();
-        let refuse = |why| UnpackError::Entry {
-            path: String::from_utf8_lossy(&bytes).into_owned(),
-            why,
-        };
-        let path = std::str::from_utf8(&bytes).map_err(|_| refuse("whose name is not UTF-8"))?;
-        if entry.header().entry_type() != EntryType::Regular {
-            return Err(refuse("which is not a regular file"));
-        }
-        if !self.manifest.allows(path) {
-            return Err(refuse("which has no place there"));
-        }
-        if path <= self.last.as_str() {
-            return Err(refuse("which is out of order or there twice"));
-        }
-        self.files += 1;
-        self.bytes = self.bytes.saturating_add(entry.size());
-        if self.files > self.limits.entries || self.bytes > self.limits.bytes {
-            return Err(UnpackError::TooBig {
-                limits: self.limits,
-            });
-        }
-        Ok(path.to_owned())
     }
 
     fn check_image(&self, file: &Path, len: u64, found: Digest) -> Result<(), UnpackError> {
@@ -278,7 +301,7 @@ impl<'a> Target<'a> {
 
     fn finish(self) -> Result<(usize, u64), UnpackError> {
         if self.image {
-            Ok((self.files, self.bytes))
+            Ok((self.rules.files, self.rules.bytes))
         } else {
             Err(UnpackError::NoImage)
         }
@@ -306,7 +329,9 @@ fn copy(from: &mut impl Read, to: &mut File, path: &Path) -> Result<Digest, Unpa
 }
 
 /// Reads to the very end, so that the digest covers every byte and a cut tail shows.
-fn finish<R: Read>(mut rest: Zstd<'_, Counted<R>>) -> Result<(Digest, u64), UnpackError> {
+pub(crate) fn finish<R: Read>(
+    mut rest: Zstd<'_, Counted<R>>,
+) -> Result<(Digest, u64), UnpackError> {
     let mut tail = Vec::new();
     rest.by_ref()
         .take(TAR_TAIL + 1)
@@ -339,14 +364,14 @@ fn make_empty(dest: &Path) -> Result<(), UnpackError> {
 }
 
 /// Counts and digests what passes through.
-struct Counted<R> {
+pub(crate) struct Counted<R> {
     inner: R,
     digester: Digester,
     size: u64,
 }
 
 impl<R> Counted<R> {
-    fn new(inner: R) -> Self {
+    pub(crate) fn new(inner: R) -> Self {
         Self {
             inner,
             digester: Digester::new(),

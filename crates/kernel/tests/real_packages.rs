@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use klab_kernel::{KernelPackage, Limits, open, unpack_canonical};
+use klab_kernel::{KernelPackage, Limits, open, unpack_canonical, verify_canonical};
 use klab_model::Arch;
 
 const APT_SOURCES: &str = "/etc/apt/sources.list.d/debian.sources";
@@ -140,6 +140,9 @@ fn real_debian_packages_cloud_amd64() {
         let unpacked = unpack_canonical(packed, &out, &Limits::default()).unwrap();
         assert_eq!(unpacked.digest, summary.digest);
         assert_eq!(unpacked.files, package.files().count());
+        let packed = fs::File::open(&file).unwrap();
+        let verified = verify_canonical(packed, &Limits::default()).unwrap();
+        assert_eq!(verified, package.offer(&summary));
     });
 }
 
