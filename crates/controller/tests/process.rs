@@ -6,6 +6,7 @@
 mod postgres;
 mod support;
 
+use klab_model::Digest;
 use klab_proto::v1;
 use klab_proto::v1::job_event::Body;
 use postgres::Server;
@@ -38,6 +39,48 @@ async fn process_killed_in_a_run_goes_on_with_it_and_stops_when_told() {
     let sent = Command::new("kill").args(["-TERM", &id]).status().await;
     assert!(sent.unwrap().success());
     assert!(within(controller.wait()).await.unwrap().success());
+}
+
+#[tokio::test]
+async fn process_killed_in_uploads_keeps_only_what_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let uploads = folder.path().join("uploads");
+    let (mut controller, channel) = start(folder.path()).await;
+    kernel(&channel, "k1", "x86_64").await;
+    let first = hello("b1", INSTANCE_A, None);
+    let mut agent = FakeAgent::connect(&channel, first).await.unwrap();
+    create_job(&channel, submission(&["base=k1"], "b1", 2))
+        .await
+        .unwrap();
+    // The first run is over, the second one at work; both have half an artifact.
+    let over = agent.order().await;
+    let artifact = |order| upload_key(at(order), "stdout", "log", b"0123456789");
+    upload(&channel, artifact(&over), 0, b"0123").await.unwrap();
+    agent.report(at(&over), 1, done()).await;
+    let order = agent.order().await;
+    upload(&channel, artifact(&order), 0, b"01234")
+        .await
+        .unwrap();
+    let sending = tokio::spawn(half_a_kernel(channel));
+    until(async || files_in(&uploads) == 3).await;
+    controller.kill().await.unwrap();
+    sending.await.unwrap();
+    assert_eq!(files_in(&uploads), 3);
+    let put = format!("put-{}", Digest::of(b"console"));
+    std::fs::write(uploads.join(put), b"con").unwrap();
+
+    let (mut controller, channel) = start(folder.path()).await;
+    assert_eq!(files_in(&uploads), 1);
+    let key = artifact(&order);
+    let stat = v1::StatUploadRequest {
+        key: Some(key.clone()),
+    };
+    let stat = agents(&channel).stat_upload(stat).await.unwrap();
+    assert_eq!(stat.into_inner().committed, 5);
+    let whole = upload(&channel, key, 5, b"56789").await.unwrap();
+    assert!(whole.complete);
+    assert_eq!(files_in(&uploads), 0);
+    controller.kill().await.unwrap();
 }
 
 #[tokio::test]

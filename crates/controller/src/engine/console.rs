@@ -5,12 +5,14 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
-use klab_model::{Artifact, ArtifactKind, ArtifactName, BoardName};
+use klab_model::{Artifact, ArtifactKind, ArtifactName, BoardName, RunId, Timestamp};
 use klab_store::StoreError;
-use tracing::warn;
+use tokio::sync::Notify;
+use tracing::{error, warn};
 
 use super::{AttemptKey, Engine, EngineError};
 
@@ -19,12 +21,16 @@ const LIMIT: u64 = 16 << 20;
 const CUT: &[u8] = b"\n[klab: the console log of this attempt ends here, at 16 MiB]\n";
 const FOLDER: &str = "consoles";
 const ATTEMPTS: &str = "attempts";
+/// How long a console that could not be kept waits for the next try.
+const RETRY: Duration = Duration::from_secs(60);
 
 /// The files of the consoles, and which attempt each board is busy with.
 #[derive(Debug)]
 pub(super) struct Consoles {
     folder: PathBuf,
     active: Mutex<HashMap<BoardName, AttemptKey>>,
+    /// A console could not be kept when its attempt ended.
+    left: Notify,
 }
 
 impl Consoles {
@@ -41,6 +47,7 @@ impl Consoles {
         Ok(Self {
             folder,
             active: Mutex::default(),
+            left: Notify::new(),
         })
     }
 
@@ -53,21 +60,48 @@ impl Consoles {
         self.active().insert(board.clone(), key);
     }
 
-    fn attempt_file(&self, key: AttemptKey) -> PathBuf {
-        self.folder
-            .join(ATTEMPTS)
-            .join(format!("{}.{}.log", key.run, key.attempt))
+    fn is_active(&self, run: RunId, attempt: u32) -> bool {
+        let active = self.active();
+        let mut keys = active.values();
+        keys.any(|key| key.run == run && key.attempt == attempt)
+    }
+
+    fn attempt_file(&self, run: RunId, attempt: u32) -> PathBuf {
+        let name = format!("{run}.{attempt}.log");
+        self.folder.join(ATTEMPTS).join(name)
+    }
+
+    /// The attempts that have a file.
+    async fn files(&self) -> io::Result<Vec<(RunId, u32)>> {
+        let folder = self.folder.join(ATTEMPTS);
+        blocking(move || {
+            let mut found = Vec::new();
+            for entry in fs::read_dir(folder)? {
+                found.extend(entry?.file_name().to_str().and_then(attempt_in));
+            }
+            Ok(found)
+        })
+        .await
     }
 
     async fn append(&self, board: &BoardName, bytes: Bytes) -> io::Result<()> {
         let rolling = self.folder.join(format!("{board}.log"));
-        let attempt = self.active().get(board).map(|key| self.attempt_file(*key));
+        let attempt = self
+            .active()
+            .get(board)
+            .map(|key| self.attempt_file(key.run, key.attempt));
         blocking(move || {
             append_rolling(&rolling, &bytes)?;
             attempt.map_or(Ok(()), |path| append_limited(&path, &bytes))
         })
         .await
     }
+}
+
+/// The attempt in the name of a file.
+fn attempt_in(name: &str) -> Option<(RunId, u32)> {
+    let (run, attempt) = name.strip_suffix(".log")?.split_once('.')?;
+    Some((run.parse().ok()?, attempt.parse().ok()?))
 }
 
 fn append_rolling(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -145,17 +179,75 @@ impl Engine {
                 Err(error)
             }
             Err(error) => {
-                warn!(run = %key.run, %error, "failed to keep a console log");
+                self.keep_later(key, &error);
                 Ok(())
             }
             Ok(()) => Ok(()),
         }
     }
 
+    /// Makes the console of an attempt that ended an artifact, now or as soon as that can be
+    /// done.
+    pub(super) async fn keep_console_or_later(&self, key: AttemptKey) {
+        if let Err(error) = self.keep_console(key).await {
+            self.keep_later(key, &error);
+        }
+    }
+
+    fn keep_later(&self, key: AttemptKey, error: &EngineError) {
+        warn!(run = %key.run, %error, "failed to keep a console log, it is tried again");
+        self.consoles.left.notify_one();
+    }
+
     /// Makes the console of an attempt an artifact, if there is one.
-    pub(super) async fn keep_console(&self, key: AttemptKey) -> Result<(), EngineError> {
-        let path = self.consoles.attempt_file(key);
+    async fn keep_console(&self, key: AttemptKey) -> Result<(), EngineError> {
         self.consoles.active().retain(|_, active| *active != key);
+        self.hand_over(key.run, key.attempt).await
+    }
+
+    /// Keeps the consoles that were left when their attempts ended, because the disk was full
+    /// or the controller was killed.
+    pub(super) async fn console_loop(self: Arc<Self>) {
+        loop {
+            let next = match self.hand_over_left().await {
+                true => Timestamp::MAX,
+                false => self.in_future(RETRY),
+            };
+            tokio::select! {
+                () = self.consoles.left.notified() => {}
+                () = self.clock.sleep_until(next) => {}
+            }
+        }
+    }
+
+    /// Whether nothing is left that may be kept later.
+    async fn hand_over_left(&self) -> bool {
+        let files = match self.consoles.files().await {
+            Ok(files) => files,
+            Err(error) => {
+                error!(%error, "failed to list the console logs of attempts");
+                return false;
+            }
+        };
+        let mut all = true;
+        for (run, attempt) in files {
+            // What ends an attempt has the turn as well.
+            let _turn = self.turn().await;
+            if self.consoles.is_active(run, attempt) {
+                continue;
+            }
+            if let Err(error) = self.hand_over(run, attempt).await {
+                warn!(%run, attempt, %error, "failed to keep a console log");
+                // Rows that are not there do not come by waiting.
+                all &= matches!(error, EngineError::Store(StoreError::NotFound { .. }));
+            }
+        }
+        all
+    }
+
+    /// Makes an artifact of the file of an attempt, if there is one.
+    async fn hand_over(&self, run: RunId, attempt: u32) -> Result<(), EngineError> {
+        let path = self.consoles.attempt_file(run, attempt);
         let failed = |context| {
             let path = path.clone();
             move |source| StoreError::File {
@@ -169,20 +261,31 @@ impl Engine {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(failed("read")(error).into()),
         };
-        self.store_console(key, bytes).await?;
+        match self.store_console(run, attempt, bytes).await {
+            Err(EngineError::Store(StoreError::AlreadyExists { .. })) => {
+                // Written while the file was handed over; the log of the board has it too.
+                warn!(%run, attempt, "bytes after the end of a console log are dropped");
+            }
+            result => result?,
+        }
         tokio::fs::remove_file(&path)
             .await
             .map_err(failed("remove"))?;
         Ok(())
     }
 
-    async fn store_console(&self, key: AttemptKey, bytes: Bytes) -> Result<(), EngineError> {
+    async fn store_console(
+        &self,
+        run: RunId,
+        attempt: u32,
+        bytes: Bytes,
+    ) -> Result<(), EngineError> {
         let size = bytes.len() as u64;
         let digest = self.store.objects().put(bytes).await?;
         let artifact = Artifact {
             id: self.new_id(),
-            run: key.run,
-            attempt: key.attempt,
+            run,
+            attempt,
             trial: None,
             name: ArtifactName::parse("console.log").expect("this is a plain file name"),
             kind: ArtifactKind::Console,
@@ -191,6 +294,7 @@ impl Engine {
             created_at: self.now(),
         };
         self.store.add_artifact(&artifact).await?;
+        self.feed_changed();
         Ok(())
     }
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use klab_model::{
-    Artifact, ArtifactKind, ArtifactName, BoardName, Digest, JobEventBody, ResultFormat, TrialIndex,
+    Artifact, ArtifactKind, ArtifactName, BoardName, Digest, JobEventBody, ResultFormat, RunId,
+    TrialIndex,
 };
 use klab_parse::{ParseError, Parsed, Remark};
 use klab_proto::status::Reason;
@@ -47,6 +48,13 @@ impl Upload {
         let key = format!("{run}.{attempt}.{trial}.{name}.{}", self.digest);
         Ok(UploadKey::parse(&key)?)
     }
+}
+
+/// The attempt whose artifact is staged under `key`.
+pub(super) fn attempt_of(key: &UploadKey) -> Option<(RunId, u32)> {
+    let mut parts = key.as_str().split('.');
+    let run = parts.next()?.parse().ok()?;
+    Some((run, parts.next()?.parse().ok()?))
 }
 
 impl Engine {

@@ -1,27 +1,28 @@
 //! New kernels: staged, checked, read, added; or nothing of it.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use klab_kernel::Manifest;
+use klab_kernel::{Limits, VerifyError, verify_canonical};
 use klab_model::{Digest, Digester, Kernel, KernelName, KernelOffer};
 use klab_proto::status::Reason;
 use klab_store::{StoreError, UploadKey};
 
 use super::error::with_causes;
+use super::staged::Staged;
 use super::{Engine, EngineError, found};
 
 /// The largest kernel package that is taken, in bytes.
 const MAX_PACKAGE: u64 = 4 << 30;
 
-/// A kernel package on its way.
+/// A kernel package on its way. Nothing of it is kept once it is dropped.
 #[derive(Debug)]
 pub(crate) struct KernelUpload {
     name: KernelName,
     digest: Digest,
     size: u64,
-    key: UploadKey,
+    staged: Staged,
     digester: Digester,
     length: u64,
 }
@@ -44,11 +45,12 @@ impl Engine {
             return Err(taken(&name, &known.offer.digest));
         }
         let key = UploadKey::parse(&format!("kernel.{}", self.ids.next()))?;
+        let staged = Staged::new(self.store.objects(), key, self.shutdown());
         Ok(KernelUpload {
             name,
             digest,
             size,
-            key,
+            staged,
             digester: Digester::new(),
             length: 0,
         })
@@ -67,7 +69,7 @@ impl Engine {
         upload.length = self
             .store
             .objects()
-            .append(&upload.key, upload.length, bytes)
+            .append(upload.staged.key(), upload.length, bytes)
             .await?;
         Ok(())
     }
@@ -82,21 +84,13 @@ impl Engine {
             return Err(mismatch(upload, "other bytes arrived"));
         }
         // Read while it is still staged: what is no kernel never becomes an object.
-        let manifest = self.read_staged(&upload.key).await?;
+        let key = upload.staged.key();
+        let offer = self.verify_staged(key).await?;
         let objects = self.store.objects();
-        objects
-            .commit(&upload.key, &upload.digest, upload.size)
-            .await?;
+        objects.commit(key, &upload.digest, upload.size).await?;
         let kernel = Kernel {
             name: upload.name.clone(),
-            offer: KernelOffer {
-                digest: upload.digest,
-                size: upload.size,
-                arch: manifest.arch,
-                release: manifest.release.to_string(),
-                build_id: manifest.build_id,
-                image_digest: manifest.image_digest,
-            },
+            offer,
             added_at: self.now(),
         };
         match self.store.add_kernel(&kernel).await {
@@ -108,31 +102,51 @@ impl Engine {
         }
     }
 
-    /// Nothing of a refused package is kept.
-    pub(crate) async fn discard_kernel(&self, upload: &KernelUpload) {
-        if let Err(error) = self.store.objects().discard(&upload.key).await {
-            tracing::warn!(%error, "failed to throw a refused kernel away");
-        }
-    }
-
-    async fn read_staged(&self, key: &UploadKey) -> Result<Manifest, EngineError> {
-        let path: PathBuf = self.folder.join("uploads").join(key.as_str());
-        let read = tokio::task::spawn_blocking(move || {
-            let file = File::open(&path).map_err(|error| error.to_string())?;
-            klab_kernel::read_canonical(file).map_err(|error| with_causes(&error))
+    /// What a staged package is, by its content. One at a time: each takes memory for a
+    /// boot image and the kernel inside.
+    async fn verify_staged(&self, key: &UploadKey) -> Result<KernelOffer, EngineError> {
+        let path = self.folder.join("uploads").join(key.as_str());
+        let alone = Arc::clone(&self.verifying).lock_owned().await;
+        let verified = tokio::task::spawn_blocking(move || {
+            // Held by the work itself, which goes on when its caller goes away.
+            let _alone = alone;
+            let file = File::open(&path).map_err(|error| unread(&error))?;
+            verify_canonical(file, &Limits::default()).map_err(not_believed)
         });
-        match read.await {
-            Ok(Ok(manifest)) => Ok(manifest),
-            Ok(Err(problem)) => Err(EngineError::field(
-                "data",
-                format!("{problem}; `klab kernel add NAME PATH` makes packages as they are taken"),
-            )),
-            Err(error) => Err(EngineError::refused(
-                Reason::Internal,
-                format!("reading the kernel package failed: {error}"),
-            )),
-        }
+        verified.await.unwrap_or_else(|error| Err(unread(&error)))
     }
+}
+
+impl KernelUpload {
+    /// Throws away what is staged; no error if it is an object by now.
+    pub(crate) async fn discard(self) {
+        self.staged.discard().await;
+    }
+}
+
+const MEND: &str = "`klab kernel add NAME PATH` makes packages as they are taken";
+
+/// One violation for each claim that is wrong.
+fn not_believed(error: VerifyError) -> EngineError {
+    match error {
+        VerifyError::Manifest { differences } => EngineError::BadRequest(
+            differences
+                .into_iter()
+                .map(|wrong| {
+                    let field = format!("manifest.{}", wrong.field);
+                    (field, format!("{wrong}; {MEND}"))
+                })
+                .collect(),
+        ),
+        other => EngineError::field("data", format!("{}; {MEND}", with_causes(&other))),
+    }
+}
+
+fn unread(error: &dyn std::error::Error) -> EngineError {
+    EngineError::refused(
+        Reason::Internal,
+        format!("reading the kernel package failed: {}", with_causes(error)),
+    )
 }
 
 fn taken(name: &KernelName, existing: &Digest) -> EngineError {

@@ -11,9 +11,10 @@
 //!              orders to the connected sessions
 //! ```
 //!
-//! Whatever changes a run or a board holds the *turn*, so that within one controller every
-//! decision sees the result of the one before. Between controllers that share a database
-//! the versions of the rows do the same: a conflict is read and decided again.
+//! Whatever changes a run or a board holds the *turn*, so that every decision sees the result
+//! of the one before. A database has one controller, the store's lock sees to that; versions
+//! of rows are the second line: what was changed all the same since it was read is a
+//! conflict, and is read and decided again.
 
 mod attempt;
 mod cancel;
@@ -26,6 +27,7 @@ mod report;
 mod schedule;
 mod session;
 mod sessions;
+mod staged;
 mod submit;
 
 use std::future::Future;
@@ -75,6 +77,8 @@ pub(crate) struct Engine {
     sessions: Sessions,
     consoles: Consoles,
     turn: Mutex<()>,
+    /// Held while a kernel package is verified.
+    verifying: Arc<Mutex<()>>,
     /// Counts changes of feeds.
     feed: watch::Sender<u64>,
     /// Something may have become assignable.
@@ -100,11 +104,13 @@ impl Engine {
             sessions: Sessions::default(),
             consoles: Consoles::open(folder).await?,
             turn: Mutex::new(()),
+            verifying: Arc::default(),
             feed: watch::Sender::new(0),
             assignable: Notify::new(),
             leases: Notify::new(),
         });
         engine.take_over().await?;
+        engine.discard_left_over().await?;
         Ok(engine)
     }
 
@@ -119,6 +125,9 @@ impl Engine {
         let engine = Arc::clone(self);
         self.shutdown
             .spawn_until_requested("parser", async move { engine.parse_left_over().await });
+        let engine = Arc::clone(self);
+        self.shutdown
+            .spawn_until_requested("consoles", async move { engine.console_loop().await });
         self.assignable.notify_one();
     }
 
@@ -158,7 +167,7 @@ impl Engine {
     }
 }
 
-/// How often a decision is made again because another controller was faster.
+/// How often a decision is made again because what it was made from has changed.
 const TRIES: u32 = 20;
 
 /// Decides again as long as somebody else was faster.

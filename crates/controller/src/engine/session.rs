@@ -217,9 +217,7 @@ impl Engine {
             Ok(())
         })
         .await?;
-        if let Err(error) = self.keep_console(key).await {
-            warn!(run = %key.run, %error, "failed to keep a console log");
-        }
+        self.keep_console_or_later(key).await;
         self.feed_changed();
         self.assignable.notify_one();
         Ok(())

@@ -74,7 +74,7 @@ impl Kernels {
         let mut upload = self.0.begin_kernel(name, digest, start.size).await?;
         let result = self.rest(parts, &mut upload).await;
         // After a success nothing is staged any more.
-        self.0.discard_kernel(&upload).await;
+        upload.discard().await;
         result
     }
 

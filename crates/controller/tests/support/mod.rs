@@ -2,7 +2,12 @@
 #![allow(dead_code, missing_docs)] // Each test program uses a part of it.
 #![allow(clippy::unwrap_used)] // A helper of a test fails the test where it stands.
 
+mod agent;
+mod kernels;
 pub(crate) mod process;
+
+pub(crate) use agent::*;
+pub(crate) use kernels::*;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -10,23 +15,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use klab_controller::{Controller, ControllerConfig, Seams};
-use klab_model::{
-    AgentEvent, Digest, EventBody, Failure, Fence, Order, Perturbation, RunId, Step, TrialFacts,
-    TrialIndex, TrialResult, WorkloadName,
-};
+use klab_proto::v1;
 use klab_proto::v1::agent_service_client::AgentServiceClient;
 use klab_proto::v1::board_service_client::BoardServiceClient;
 use klab_proto::v1::job_service_client::JobServiceClient;
-use klab_proto::v1::kernel_service_client::KernelServiceClient;
-use klab_proto::v1::session_request::Message as Up;
-use klab_proto::v1::session_response::Message as Down;
-use klab_proto::{CHUNK, attempt_ref, v1};
 use klab_task::{CancellationToken, ManualClock, SystemIds};
 use tempfile::TempDir;
-use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tonic::Status;
 use tonic::transport::Channel;
-use tonic::{Status, Streaming};
 
 /// Nothing here takes long; the limit only keeps a broken test from hanging.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -165,64 +162,23 @@ pub(crate) async fn channel(address: SocketAddr) -> Channel {
         .unwrap()
 }
 
+/// Waits until `condition` holds.
+pub(crate) async fn until(mut condition: impl AsyncFnMut() -> bool) {
+    within(async {
+        while !condition().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+}
+
+/// How many files a folder has.
+pub(crate) fn files_in(folder: &Path) -> usize {
+    std::fs::read_dir(folder).unwrap().count()
+}
+
 pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(LIMIT, future).await.expect("in time")
-}
-
-/// A canonical kernel package as far as the controller reads it.
-pub(crate) fn package(arch: &str, release: &str) -> Vec<u8> {
-    let manifest = format!(
-        "{{\"version\":1,\"arch\":\"{arch}\",\"release\":\"{release}\",\"build_id\":\"{}\",\
-         \"image_format\":\"bzImage\",\"image_digest\":\"{}\",\"config_digest\":null,\
-         \"package_kind\":\"deb\",\"modules\":0}}",
-        "ab".repeat(20),
-        Digest::of(release.as_bytes()),
-    );
-    let mut tar = tar::Builder::new(Vec::new());
-    for (name, bytes) in [
-        ("klab-kernel.json", manifest.as_bytes()),
-        ("boot/vmlinuz", release.as_bytes()),
-    ] {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(bytes.len() as u64);
-        header.set_mode(0o644);
-        tar.append_data(&mut header, name, bytes).unwrap();
-    }
-    zstd::encode_all(tar.into_inner().unwrap().as_slice(), 1).unwrap()
-}
-
-pub(crate) async fn add_kernel(
-    channel: &Channel,
-    name: &str,
-    bytes: &[u8],
-    digest: Digest,
-) -> Result<v1::Kernel, Status> {
-    use v1::create_kernel_request::Part;
-    let start = Part::Start(v1::CreateKernelStart {
-        name: name.to_owned(),
-        digest: digest.as_bytes().to_vec().into(),
-        size: bytes.len() as u64,
-    });
-    // Several pieces, however short it is.
-    let data = bytes
-        .chunks((bytes.len() / 3).clamp(1, CHUNK))
-        .map(|data| Part::Data(data.to_vec().into()));
-    let parts: Vec<_> = std::iter::once(start)
-        .chain(data)
-        .map(|part| v1::CreateKernelRequest { part: Some(part) })
-        .collect();
-    let answer = KernelServiceClient::new(channel.clone())
-        .create_kernel(futures::stream::iter(parts))
-        .await?;
-    Ok(answer.into_inner().kernel.unwrap())
-}
-
-/// Adds kernel `name`.
-pub(crate) async fn kernel(channel: &Channel, name: &str, arch: &str) {
-    let bytes = package(arch, &format!("6.1.0-{name}"));
-    add_kernel(channel, name, &bytes, Digest::of(&bytes))
-        .await
-        .unwrap();
 }
 
 pub(crate) fn submission(variants: &[&str], boards: &str, rounds: u32) -> v1::CreateJobRequest {
@@ -253,166 +209,4 @@ pub(crate) async fn create_job(
 ) -> Result<v1::Job, Status> {
     let mut jobs = JobServiceClient::new(channel.clone());
     Ok(jobs.create_job(request).await?.into_inner().job.unwrap())
-}
-
-pub(crate) fn hello(board: &str, instance: &str, current: Option<v1::AttemptRef>) -> v1::Hello {
-    v1::Hello {
-        board: board.to_owned(),
-        instance: instance.to_owned(),
-        arch: v1::Arch::X8664.into(),
-        tags: Vec::new(),
-        facts: Some(v1::BoardFacts::default()),
-        current,
-    }
-}
-
-pub(crate) struct FakeAgent {
-    up: mpsc::UnboundedSender<v1::SessionRequest>,
-    down: Streaming<v1::SessionResponse>,
-}
-
-impl FakeAgent {
-    pub(crate) async fn connect(channel: &Channel, hello: v1::Hello) -> Result<FakeAgent, Status> {
-        let (up, requests) = mpsc::unbounded_channel();
-        up.send(request(Up::Hello(hello))).unwrap();
-        let requests = futures::stream::unfold(requests, |mut requests| async move {
-            Some((requests.recv().await?, requests))
-        });
-        let down = within(AgentServiceClient::new(channel.clone()).session(requests))
-            .await?
-            .into_inner();
-        let mut agent = FakeAgent { up, down };
-        assert!(matches!(agent.next().await, Down::Welcome(_)));
-        Ok(agent)
-    }
-
-    pub(crate) async fn next(&mut self) -> Down {
-        self.heard().await.unwrap()
-    }
-
-    /// What the controller says next, or the status with which the session ends.
-    pub(crate) async fn heard(&mut self) -> Result<Down, Status> {
-        let message = within(self.down.message()).await?;
-        Ok(message.expect("the session is open").message.unwrap())
-    }
-
-    /// The status with which the session ends.
-    pub(crate) async fn end(&mut self) -> Option<Status> {
-        loop {
-            match within(self.down.message()).await {
-                Ok(Some(_)) => {}
-                Ok(None) => return None,
-                Err(status) => return Some(status),
-            }
-        }
-    }
-
-    pub(crate) async fn order(&mut self) -> Order {
-        match self.next().await {
-            Down::Order(order) => order.try_into().unwrap(),
-            other => panic!("expected an order, got {other:?}"),
-        }
-    }
-
-    pub(crate) fn say(&self, message: Up) {
-        self.up.send(request(message)).unwrap();
-    }
-
-    /// Reports something and waits until it is acknowledged.
-    pub(crate) async fn report(&mut self, at: At, seq: u64, body: EventBody) {
-        self.say(Up::Event(event(at, seq, body)));
-        match self.next().await {
-            Down::Ack(ack) => assert_eq!(ack.seq, seq),
-            other => panic!("expected an acknowledgement, got {other:?}"),
-        }
-    }
-}
-
-/// Run, attempt, fence.
-pub(crate) type At = (RunId, u32, Fence);
-
-pub(crate) fn at(order: &Order) -> At {
-    (order.run, order.attempt, order.fence)
-}
-
-pub(crate) fn key((run, attempt, fence): At) -> v1::AttemptRef {
-    attempt_ref(run, attempt, fence)
-}
-
-fn request(message: Up) -> v1::SessionRequest {
-    v1::SessionRequest {
-        message: Some(message),
-    }
-}
-
-pub(crate) fn event((run, attempt, fence): At, seq: u64, body: EventBody) -> v1::AgentEvent {
-    AgentEvent {
-        run,
-        attempt,
-        fence,
-        seq,
-        board_time_us: 0,
-        body,
-    }
-    .into()
-}
-
-pub(crate) fn step() -> EventBody {
-    EventBody::StepStarted(Step::Fetch)
-}
-
-pub(crate) fn done() -> EventBody {
-    EventBody::Finished { failure: None }
-}
-
-pub(crate) fn infrastructure() -> EventBody {
-    EventBody::Finished {
-        failure: Some(Failure::infrastructure("the cable came loose")),
-    }
-}
-
-pub(crate) fn trial() -> EventBody {
-    EventBody::TrialEnded(TrialResult {
-        index: TrialIndex(0),
-        workload: WorkloadName::parse("cyclictest").unwrap(),
-        failure: None,
-        duration_ms: 1000,
-        perturbation: Perturbation::default(),
-        facts: TrialFacts::default(),
-    })
-}
-
-pub(crate) fn upload_key(at: At, name: &str, kind: &str, bytes: &[u8]) -> v1::UploadKey {
-    v1::UploadKey {
-        attempt: Some(key(at)),
-        trial: Some(0),
-        name: name.to_owned(),
-        kind: kind.to_owned(),
-        digest: Digest::of(bytes).as_bytes().to_vec().into(),
-        size: bytes.len() as u64,
-    }
-}
-
-pub(crate) async fn upload(
-    channel: &Channel,
-    key: v1::UploadKey,
-    offset: u64,
-    bytes: &[u8],
-) -> Result<v1::UploadArtifactResponse, Status> {
-    use v1::upload_artifact_request::Part;
-    let start = Part::Start(v1::UploadStart {
-        key: Some(key),
-        offset,
-    });
-    let data = bytes
-        .chunks(CHUNK)
-        .map(|data| Part::Data(data.to_vec().into()));
-    let parts: Vec<_> = std::iter::once(start)
-        .chain(data)
-        .map(|part| v1::UploadArtifactRequest { part: Some(part) })
-        .collect();
-    let answer = agents(channel)
-        .upload_artifact(futures::stream::iter(parts))
-        .await?;
-    Ok(answer.into_inner())
 }

@@ -1,0 +1,109 @@
+//! Consoles of attempts that ended while they could not be kept.
+#![allow(clippy::unwrap_used)] // A helper of a test fails the test where it stands.
+#![allow(missing_docs)]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use klab_proto::v1;
+use klab_proto::v1::artifact_service_client::ArtifactServiceClient;
+use support::*;
+use tempfile::TempDir;
+use tonic::transport::Channel;
+
+const TEXT: &[u8] = b"Kernel panic - not syncing";
+
+async fn say_on_console(channel: &Channel) {
+    let console = v1::StreamConsoleRequest {
+        board: "b1".to_owned(),
+        data: TEXT.into(),
+    };
+    let pieces = futures::stream::iter([console]);
+    boards(channel).stream_console(pieces).await.unwrap();
+}
+
+/// Names of the artifacts of a job.
+async fn artifacts(channel: &Channel, job: &v1::Job) -> Vec<String> {
+    let request = v1::ListArtifactsRequest {
+        job: job.id.clone(),
+        ..Default::default()
+    };
+    let mut client = ArtifactServiceClient::new(channel.clone());
+    let list = client.list_artifacts(request).await.unwrap().into_inner();
+    list.artifacts.into_iter().map(|a| a.name).collect()
+}
+
+fn left(folder: &Path) -> usize {
+    files_in(&folder.join("consoles/attempts"))
+}
+
+/// A lab in which a board said something on its console and was not heard of again, while
+/// nothing could be stored.
+async fn lab_that_kept_nothing() -> (TempDir, Lab, v1::Job) {
+    let (folder, lab, mut agent) = lab_with_board().await;
+    let job = lab.submit(1).await;
+    agent.order().await;
+    say_on_console(&lab.channel).await;
+    drop(agent);
+    let uploads = folder.path().join("uploads");
+    fs::rename(&uploads, folder.path().join("away")).unwrap();
+    lab.clock.advance(Duration::from_secs(70));
+    lab.run_in(&job.id, "queued").await;
+    // Whoever has to wait for the turn of the lease sees what it left.
+    lab.agent("b2").await;
+    assert_eq!(left(folder.path()), 1);
+    assert!(artifacts(&lab.channel, &job).await.is_empty());
+    (folder, lab, job)
+}
+
+#[tokio::test]
+async fn a_console_that_could_not_be_kept_is_tried_again() {
+    let (folder, lab, job) = lab_that_kept_nothing().await;
+    fs::rename(folder.path().join("away"), folder.path().join("uploads")).unwrap();
+    until(async || {
+        lab.clock.advance(Duration::from_secs(60));
+        left(folder.path()) == 0
+    })
+    .await;
+    assert_eq!(artifacts(&lab.channel, &job).await, ["console.log"]);
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn a_console_that_was_left_is_kept_after_a_restart() {
+    let (folder, lab, job) = lab_that_kept_nothing().await;
+    lab.stop().await;
+    fs::remove_dir_all(folder.path().join("away")).unwrap();
+    let lab = Lab::start(folder.path()).await;
+    until(async || left(folder.path()) == 0).await;
+    assert_eq!(artifacts(&lab.channel, &job).await, ["console.log"]);
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn the_console_of_a_run_that_goes_on_is_left_alone() {
+    let (folder, lab, mut agent) = lab_with_board().await;
+    let job = lab.submit(1).await;
+    let order = agent.order().await;
+    say_on_console(&lab.channel).await;
+    lab.stop().await;
+    // What nothing is known of stays as well, and holds nobody up.
+    let attempts = folder.path().join("consoles/attempts");
+    let foreign = "01990000-0000-7000-8000-0000000000ff.1.log";
+    for name in [foreign, "notes.txt"] {
+        fs::write(attempts.join(name), TEXT).unwrap();
+    }
+    let lab = Lab::start(folder.path()).await;
+    let back = hello("b1", INSTANCE_A, Some(key(at(&order))));
+    let mut agent = FakeAgent::connect(&lab.channel, back).await.unwrap();
+    lab.clock.advance(Duration::from_secs(50));
+    assert_eq!(left(folder.path()), 3);
+    say_on_console(&lab.channel).await;
+    agent.report(at(&order), 1, done()).await;
+    assert_eq!(artifacts(&lab.channel, &job).await, ["console.log"]);
+    assert_eq!(left(folder.path()), 2);
+    lab.stop().await;
+}
