@@ -9,7 +9,7 @@ use klab_proto::v1;
 use klab_report::Table;
 
 use crate::args::{ArtifactCommand, Global};
-use crate::client::{Client, every_page};
+use crate::client::{Client, every_page, of_job};
 use crate::exit::{CliError, ExitCode};
 use crate::{json, output};
 
@@ -18,47 +18,54 @@ pub(crate) async fn run(global: &Global, command: ArtifactCommand) -> Result<Exi
     match command {
         ArtifactCommand::List { job } => {
             let id = client.job_id(&job).await?;
-            list(global, &all(&client, &id).await?);
+            list(global, &all(&client, &id).await?)?;
         }
         ArtifactCommand::Get {
             what,
             output: folder,
         } => {
-            let paths = match one(&client, &what).await? {
-                Some(artifact) => vec![fetch(&client, &artifact, &folder).await?],
-                None => fetch_all(&client, &client.job_id(&what).await?, &folder).await?,
-            };
-            if paths.is_empty() && !global.quiet {
-                output::say("there are no artifacts yet");
-            }
-            if global.json {
-                output::json(
-                    &paths
-                        .iter()
-                        .map(|path| path.display().to_string())
-                        .collect(),
-                );
-            } else {
-                paths
-                    .iter()
-                    .for_each(|path| output::line(path.display().to_string()));
-            }
+            let paths = get(&client, &what, &folder).await?;
+            print_paths(global, &paths)?;
         }
     }
     Ok(ExitCode::Done)
 }
 
-/// The artifact that `text` names, if it is an artifact's id.
-async fn one(client: &Client, text: &str) -> Result<Option<v1::Artifact>, CliError> {
+/// Gets what `text` names, an artifact or a job.
+async fn get(client: &Client, text: &str, folder: &Path) -> Result<Vec<PathBuf>, CliError> {
     if text.parse::<ArtifactId>().is_err() {
-        return Ok(None);
+        return fetch_all(client, &client.job_id(text).await?, folder).await;
     }
-    let request = v1::GetArtifactRequest {
-        id: text.to_owned(),
-    };
+    if let Some(artifact) = one(client, text).await? {
+        return Ok(vec![fetch(client, &artifact, folder).await?]);
+    }
+    // Jobs have ids of the same shape.
+    match all(client, text).await {
+        Err(error) if error.code == ExitCode::Usage => Err(CliError::usage(format!(
+            "there is no job and no artifact {text:?}; `klab jobs` and `klab artifacts list JOB` \
+             list them"
+        ))),
+        artifacts => fetch_these(client, &artifacts?, folder).await,
+    }
+}
+
+fn print_paths(global: &Global, paths: &[PathBuf]) -> Result<(), CliError> {
+    if paths.is_empty() && !global.quiet {
+        output::say("there are no artifacts yet");
+    }
+    let mut paths = paths.iter().map(|path| path.display().to_string());
+    if global.json {
+        output::json(&paths.collect())
+    } else {
+        paths.try_for_each(output::line)
+    }
+}
+
+/// The artifact with this id, if there is one.
+async fn one(client: &Client, id: &str) -> Result<Option<v1::Artifact>, CliError> {
+    let request = v1::GetArtifactRequest { id: id.to_owned() };
     match client.artifacts().get_artifact(request).await {
         Ok(response) => Ok(response.into_inner().artifact),
-        // Jobs have ids of the same shape.
         Err(status) if status.code() == tonic::Code::NotFound => Ok(None),
         Err(status) => Err(status.into()),
     }
@@ -67,26 +74,21 @@ async fn one(client: &Client, text: &str) -> Result<Option<v1::Artifact>, CliErr
 /// Every artifact of a job.
 pub(crate) async fn all(client: &Client, job: &str) -> Result<Vec<v1::Artifact>, CliError> {
     every_page(async |page_token| {
-        let job = job.to_owned();
         let request = v1::ListArtifactsRequest {
-            job,
+            job: job.to_owned(),
             page_size: 500,
             page_token,
         };
-        let page = client
-            .artifacts()
-            .list_artifacts(request)
-            .await?
-            .into_inner();
+        let answer = client.artifacts().list_artifacts(request).await;
+        let page = answer.map_err(of_job(job))?.into_inner();
         Ok((page.artifacts, page.next_page_token))
     })
     .await
 }
 
-fn list(global: &Global, artifacts: &[v1::Artifact]) {
+fn list(global: &Global, artifacts: &[v1::Artifact]) -> Result<(), CliError> {
     if global.json {
-        output::json(&artifacts.iter().map(json::artifact).collect());
-        return;
+        return output::json(&artifacts.iter().map(json::artifact).collect());
     }
     let mut table = Table::new([
         "ARTIFACT", "RUN", "ATTEMPT", "TRIAL", "NAME", "KIND", "BYTES",
@@ -104,7 +106,7 @@ fn list(global: &Global, artifacts: &[v1::Artifact]) {
             artifact.size.to_string(),
         ]);
     }
-    output::line(table.to_string());
+    output::line(table.to_string())
 }
 
 /// Gets every artifact of a job into folders by run, attempt and trial.
@@ -113,9 +115,17 @@ pub(crate) async fn fetch_all(
     job: &str,
     folder: &Path,
 ) -> Result<Vec<PathBuf>, CliError> {
+    fetch_these(client, &all(client, job).await?, folder).await
+}
+
+async fn fetch_these(
+    client: &Client,
+    artifacts: &[v1::Artifact],
+    folder: &Path,
+) -> Result<Vec<PathBuf>, CliError> {
     let mut paths = Vec::new();
-    for artifact in all(client, job).await? {
-        paths.push(fetch(client, &artifact, folder).await?);
+    for artifact in artifacts {
+        paths.push(fetch(client, artifact, folder).await?);
     }
     Ok(paths)
 }

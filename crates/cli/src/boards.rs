@@ -24,7 +24,7 @@ pub(crate) async fn all(client: &Client) -> Result<Vec<v1::Board>, CliError> {
 pub(crate) async fn list(global: &Global) -> Result<ExitCode, CliError> {
     let boards = all(&Client::connect(global).await?).await?;
     if global.json {
-        output::json(&boards.iter().map(json::board).collect());
+        output::json(&boards.iter().map(json::board).collect())?;
         return Ok(ExitCode::Done);
     }
     let mut table = Table::new(["NAME", "ARCH", "STATE", "LINK", "CPUS", "RELEASE", "TAGS"]);
@@ -44,6 +44,6 @@ pub(crate) async fn list(global: &Global) -> Result<ExitCode, CliError> {
             tags.collect::<Vec<_>>().join(","),
         ]);
     }
-    output::line(table.to_string());
+    output::line(table.to_string())?;
     Ok(ExitCode::Done)
 }

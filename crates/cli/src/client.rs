@@ -9,9 +9,13 @@ use klab_proto::v1::job_service_client::JobServiceClient;
 use klab_proto::v1::kernel_service_client::KernelServiceClient;
 use klab_proto::v1::report_service_client::ReportServiceClient;
 use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status};
 
 use crate::args::Global;
 use crate::exit::CliError;
+
+/// The longest answer that is taken, in bytes.
+const ANSWER: usize = 64 << 20;
 
 /// Every service of one controller.
 #[derive(Debug, Clone)]
@@ -44,7 +48,8 @@ impl Client {
     }
 
     pub(crate) fn jobs(&self) -> JobServiceClient<Channel> {
-        JobServiceClient::new(self.channel.clone())
+        // A job with many runs may exceed the default limit of 4 MiB.
+        JobServiceClient::new(self.channel.clone()).max_decoding_message_size(ANSWER)
     }
 
     pub(crate) fn boards(&self) -> BoardServiceClient<Channel> {
@@ -61,7 +66,7 @@ impl Client {
 
     pub(crate) fn reports(&self) -> ReportServiceClient<Channel> {
         // A report with many variants may exceed the default limit of 4 MiB.
-        ReportServiceClient::new(self.channel.clone()).max_decoding_message_size(64 << 20)
+        ReportServiceClient::new(self.channel.clone()).max_decoding_message_size(ANSWER)
     }
 
     /// Every job, newest first.
@@ -86,6 +91,18 @@ impl Client {
         let ids: Vec<&str> = jobs.iter().map(|job| job.id.as_str()).collect();
         pick(text, &ids).map(str::to_owned).map_err(CliError::usage)
     }
+}
+
+/// What a refusal means where a job was named.
+pub(crate) fn of_job(id: &str) -> impl Fn(Status) -> CliError {
+    move |status| match status.code() {
+        Code::NotFound => CliError::usage(no_job(id)),
+        _ => status.into(),
+    }
+}
+
+fn no_job(id: &str) -> String {
+    format!("there is no job {id:?}; `klab jobs` lists them")
 }
 
 /// The place that `--controller` names.
@@ -143,7 +160,7 @@ fn pick<'a>(text: &str, ids: &[&'a str]) -> Result<&'a str, String> {
     let found: Vec<&&str> = ids.iter().filter(fits).collect();
     match found.as_slice() {
         [one] => Ok(one),
-        [] => Err(format!("there is no job {text:?}; `klab jobs` lists them")),
+        [] => Err(no_job(text)),
         many => Err(format!(
             "job {text:?} fits {} jobs; give more of its id",
             many.len()

@@ -27,10 +27,14 @@ const BOARD_LIMIT: Duration = Duration::from_secs(600);
 #[derive(Clone, Copy)]
 struct Story {
     start: Instant,
+    quiet: bool,
 }
 
 impl Story {
     fn say(self, text: impl AsRef<str>) {
+        if self.quiet {
+            return;
+        }
         let seconds = self.start.elapsed().as_secs();
         output::say(format!(
             "[{:>2}:{:02}] {}",
@@ -44,6 +48,7 @@ impl Story {
 pub(crate) async fn run(global: &Global, demo: Demo) -> Result<ExitCode, CliError> {
     let story = Story {
         start: Instant::now(),
+        quiet: global.quiet,
     };
     let agent = agent_binary(demo.agent.as_deref())?;
     blocking(move || {
@@ -221,22 +226,14 @@ async fn compare(
     let plan = submit::plan_source(PLAN)?;
     let job = submit::create(client, order, plan).await?;
     story.say(format!(
-        "job {}: {} runs of plan {PLAN}",
+        "job {}: {} run(s) of plan {PLAN}",
         job.id, job.runs_total
     ));
     let code = watch::follow(global, &job.id).await?;
-    let format = if global.json {
-        Format::Json
-    } else {
-        Format::Text
-    };
-    let report = jobs::report(client, &job.id, format).await?;
-    output::line(&report);
+    let table = jobs::report(client, &job.id, Format::Text).await?;
     let report_path = demo.folder.join("report.txt");
-    std::fs::write(
-        &report_path,
-        jobs::report(client, &job.id, Format::Text).await?,
-    )?;
+    std::fs::write(&report_path, table).map_err(CliError::file("write", &report_path))?;
+    jobs::print_report(global, client, &job.id, Format::Text).await?;
     let folder = demo.folder.join("artifacts");
     let paths = artifacts::fetch_all(client, &job.id, &folder).await?;
     story.say(format!("{} artifacts in {}", paths.len(), folder.display()));

@@ -29,6 +29,7 @@ impl From<ExitCode> for std::process::ExitCode {
 #[derive(Debug)]
 pub(crate) struct CliError {
     pub(crate) code: ExitCode,
+    /// Empty if there is nobody left to say something to.
     pub(crate) message: String,
 }
 
@@ -38,6 +39,12 @@ impl CliError {
             code: ExitCode::Usage,
             message: message.to_string(),
         }
+    }
+
+    /// An end without a word.
+    pub(crate) fn silent(code: ExitCode) -> Self {
+        let message = String::new();
+        Self { code, message }
     }
 
     /// The command named something that cannot be used; the causes say why.

@@ -5,14 +5,14 @@ use klab_report::Table;
 use serde_json::json;
 
 use crate::args::{Format, Global, JobCommand};
-use crate::client::Client;
+use crate::client::{Client, of_job};
 use crate::exit::{CliError, ExitCode};
 use crate::{json, output};
 
 pub(crate) async fn list(global: &Global) -> Result<ExitCode, CliError> {
     let jobs = Client::connect(global).await?.all_jobs().await?;
     if global.json {
-        output::json(&jobs.iter().map(json::job).collect());
+        output::json(&jobs.iter().map(json::job).collect())?;
         return Ok(ExitCode::Done);
     }
     let mut table = Table::new([
@@ -36,7 +36,7 @@ pub(crate) async fn list(global: &Global) -> Result<ExitCode, CliError> {
             json::time(job.created_at.as_ref()),
         ]);
     }
-    output::line(table.to_string());
+    output::line(table.to_string())?;
     Ok(ExitCode::Done)
 }
 
@@ -44,25 +44,29 @@ pub(crate) async fn run(global: &Global, command: JobCommand) -> Result<ExitCode
     let JobCommand::Show { job } = command;
     let client = Client::connect(global).await?;
     let id = client.job_id(&job).await?;
-    let response = client
-        .jobs()
-        .get_job(v1::GetJobRequest { id })
-        .await?
-        .into_inner();
+    let request = v1::GetJobRequest { id: id.clone() };
+    let answer = client.jobs().get_job(request).await;
+    let response = answer.map_err(of_job(&id))?.into_inner();
     let job = response.job.unwrap_or_default();
     if global.json {
-        let runs: Vec<_> = response.runs.iter().map(json::run).collect();
-        output::json(&json!({ "job": json::job(&job), "runs": runs }));
+        let runs: Vec<_> = response
+            .runs
+            .iter()
+            .map(|run| json::run(run, &job))
+            .collect();
+        output::json(&json!({ "job": json::job(&job), "runs": runs }))?;
         return Ok(ExitCode::Done);
     }
-    output::line(format!("job      {}", job.id));
-    output::line(format!("state    {}", json::job_state(job.state)));
-    output::line(format!("plan     {}, {} round(s)", job.plan, job.rounds));
+    let mut lines = vec![
+        format!("job      {}", job.id),
+        format!("state    {}", json::job_state(job.state)),
+        format!("plan     {}, {} round(s)", job.plan, job.rounds),
+    ];
     for variant in &job.variants {
-        output::line(format!("variant  {} = {}", variant.name, variant.kernel));
+        lines.push(format!("variant  {} = {}", variant.name, variant.kernel));
     }
     let boards: Vec<String> = job.boards.iter().map(json::slot).collect();
-    output::line(format!("boards   {}\n", boards.join(" ")));
+    lines.push(format!("boards   {}", boards.join(" ")));
     let mut table = Table::new(["ROUND", "VARIANT", "BOARD", "STATE", "ATTEMPT", "FAILURE"]);
     for run in &response.runs {
         let failure = run.failure.as_ref();
@@ -70,29 +74,27 @@ pub(crate) async fn run(global: &Global, command: JobCommand) -> Result<ExitCode
         table.row([
             (run.round + 1).to_string(),
             run.variant.clone(),
-            run.board.clone(),
+            json::board_of(run, &job).to_owned(),
             run.state.clone(),
             run.attempt.to_string(),
             failure.unwrap_or_default(),
         ]);
     }
-    output::line(table.to_string());
+    output::line(format!("{}\n\n{table}", lines.join("\n")))?;
     Ok(ExitCode::Done)
 }
 
 pub(crate) async fn cancel(global: &Global, job: &str) -> Result<ExitCode, CliError> {
     let client = Client::connect(global).await?;
     let id = client.job_id(job).await?;
-    let response = client
-        .jobs()
-        .cancel_job(v1::CancelJobRequest { id })
-        .await?
-        .into_inner();
+    let request = v1::CancelJobRequest { id: id.clone() };
+    let answer = client.jobs().cancel_job(request).await;
+    let response = answer.map_err(of_job(&id))?.into_inner();
     let job = response.job.unwrap_or_default();
     if global.json {
-        output::json(&json::job(&job));
+        output::json(&json::job(&job))?;
     } else {
-        output::line(cancelled(&job));
+        output::line(cancelled(&job))?;
     }
     Ok(ExitCode::Done)
 }
@@ -118,9 +120,23 @@ pub(crate) async fn compare(
 ) -> Result<ExitCode, CliError> {
     let client = Client::connect(global).await?;
     let id = client.job_id(job).await?;
-    let format = if global.json { Format::Json } else { format };
-    output::line(report(&client, &id, format).await?);
+    print_report(global, &client, &id, format).await?;
     Ok(ExitCode::Done)
+}
+
+/// Prints the comparison of a job; with `--json` on one line, whatever the format.
+pub(crate) async fn print_report(
+    global: &Global,
+    client: &Client,
+    job: &str,
+    format: Format,
+) -> Result<(), CliError> {
+    if global.json {
+        let report = report(client, job, Format::Json).await?;
+        output::line(output::on_one_line(&report))
+    } else {
+        output::line(report(client, job, format).await?)
+    }
 }
 
 /// The comparison of a job, rendered by the controller.
@@ -134,10 +150,6 @@ pub(crate) async fn report(client: &Client, job: &str, format: Format) -> Result
         job: job.to_owned(),
         format: format.into(),
     };
-    Ok(client
-        .reports()
-        .get_report(request)
-        .await?
-        .into_inner()
-        .content)
+    let answer = client.reports().get_report(request).await;
+    Ok(answer.map_err(of_job(job))?.into_inner().content)
 }

@@ -115,13 +115,22 @@ pub(crate) fn job(job: &v1::Job) -> Value {
     })
 }
 
-pub(crate) fn run(run: &v1::Run) -> Value {
+/// The board that works on a run or did: its slot keeps the name when the run has ended.
+/// Empty as long as none was chosen.
+pub(crate) fn board_of<'a>(run: &'a v1::Run, job: &'a v1::Job) -> &'a str {
+    match (run.board.as_str(), job.boards.get(run.slot as usize)) {
+        ("", Some(slot)) => &slot.board,
+        (board, _) => board,
+    }
+}
+
+pub(crate) fn run(run: &v1::Run, job: &v1::Job) -> Value {
     json!({
         "id": run.id,
         "variant": run.variant,
         "round": run.round + 1,
         "state": run.state,
-        "board": run.board,
+        "board": board_of(run, job),
         "attempt": run.attempt,
         "failure": failure(run.failure.as_ref()),
     })

@@ -23,9 +23,9 @@ pub(crate) async fn run(global: &Global, command: KernelCommand) -> Result<ExitC
             let client = Client::connect(global).await?;
             let kernel = add(&client, name, path, modules).await?;
             if global.json {
-                output::json(&json::kernel(&kernel));
+                output::json(&json::kernel(&kernel))?;
             } else {
-                output::line(describe(&kernel));
+                output::line(describe(&kernel))?;
             }
         }
         KernelCommand::List => list(global).await?,
@@ -117,8 +117,7 @@ async fn list(global: &Global) -> Result<(), CliError> {
     })
     .await?;
     if global.json {
-        output::json(&kernels.iter().map(json::kernel).collect());
-        return Ok(());
+        return output::json(&kernels.iter().map(json::kernel).collect());
     }
     let mut table = Table::new(["NAME", "ARCH", "RELEASE", "BUILD-ID", "DIGEST"]);
     for kernel in &kernels {
@@ -130,6 +129,5 @@ async fn list(global: &Global) -> Result<(), CliError> {
             short(&kernel.digest),
         ]);
     }
-    output::line(table.to_string());
-    Ok(())
+    output::line(table.to_string())
 }

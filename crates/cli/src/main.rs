@@ -44,7 +44,9 @@ fn main() -> std::process::ExitCode {
     let code = match runtime.block_on(run(arguments)) {
         Ok(code) => code,
         Err(error) => {
-            output::error(&error.message);
+            if !error.message.is_empty() {
+                output::error(&error.message);
+            }
             error.code
         }
     };

@@ -2,18 +2,30 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 
-/// Prints a result. A reader that went away, such as `head`, is no error.
-pub(crate) fn line(text: impl AsRef<str>) {
+use crate::exit::{CliError, ExitCode};
+
+/// Prints a result. That its reader went away, as `head` does, ends a command quietly.
+pub(crate) fn line(text: impl AsRef<str>) -> Result<(), CliError> {
     let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{}", text.as_ref().trim_end_matches('\n'));
-    let _ = out.flush();
+    writeln!(out, "{}", text.as_ref().trim_end_matches('\n'))
+        .and_then(|()| out.flush())
+        .map_err(|error| match error.kind() {
+            ErrorKind::BrokenPipe => CliError::silent(ExitCode::Done),
+            _ => CliError::infrastructure(format!("cannot write to standard output: {error}")),
+        })
 }
 
 /// Prints a JSON document on one line.
-pub(crate) fn json(value: &serde_json::Value) {
-    line(value.to_string());
+pub(crate) fn json(value: &serde_json::Value) -> Result<(), CliError> {
+    line(value.to_string())
+}
+
+/// An indented JSON document as one line, as the other documents are. Line breaks inside of
+/// strings are escaped, so every one of them is between tokens.
+pub(crate) fn on_one_line(document: &str) -> String {
+    document.lines().map(str::trim_start).collect()
 }
 
 /// Says what is going on.
@@ -24,4 +36,19 @@ pub(crate) fn say(text: impl AsRef<str>) {
 /// Says what went wrong.
 pub(crate) fn error(text: &str) {
     say(format!("klab: {text}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::on_one_line;
+
+    #[test]
+    fn a_document_on_one_line_says_the_same() {
+        let document = serde_json::json!({ "a": ["  two\n  lines ", 1.5], "b": {}, "c": null });
+        let pretty = serde_json::to_string_pretty(&document).expect("text");
+        let line = on_one_line(&pretty);
+        assert!(pretty.contains('\n') && !line.contains('\n'));
+        let read: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        assert_eq!(read, document);
+    }
 }

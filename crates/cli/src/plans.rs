@@ -16,31 +16,31 @@ pub(crate) fn run(global: &Global, command: PlanCommand) -> Result<ExitCode, Cli
             let plan = parse_plan_bytes(&name, &bytes)
                 .map_err(|problems| CliError::bad_plan(&name, &problems))?;
             if global.json {
-                output::json(&json!({ "file": name, "plan": plan.name.as_str(), "ok": true }));
+                output::json(&json!({ "file": name, "plan": plan.name.as_str(), "ok": true }))?;
             } else {
                 output::line(format!(
                     "{name}: plan {} is good: {} workload(s), {} trial(s) per run",
                     plan.name,
                     plan.workloads.len(),
                     plan.trial_count()
-                ));
+                ))?;
             }
         }
         PlanCommand::Show { name } => {
             let text = builtin_plan(&name).map_err(CliError::usage)?;
             if global.json {
-                output::json(&json!({ "name": name, "text": text }));
+                output::json(&json!({ "name": name, "text": text }))?;
             } else {
-                output::line(text);
+                output::line(text)?;
             }
         }
         PlanCommand::List if global.json => {
             let names: Vec<&str> = builtin_plans().iter().map(|(name, _)| *name).collect();
-            output::json(&json!(names));
+            output::json(&json!(names))?;
         }
         PlanCommand::List => {
             for (name, _) in builtin_plans() {
-                output::line(name);
+                output::line(name)?;
             }
         }
     }

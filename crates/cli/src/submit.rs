@@ -18,36 +18,20 @@ pub(crate) async fn run(global: &Global, submit: Submit) -> Result<ExitCode, Cli
     let client = Client::connect(global).await?;
     let wait = submit.wait;
     let job = create(&client, submit, plan).await?;
-    if global.json && !wait {
-        output::json(&json::job(&job));
-    } else if !wait {
-        output::line(&job.id);
-    }
     if !wait {
+        if global.json {
+            output::json(&json::job(&job))?;
+        } else {
+            output::line(&job.id)?;
+        }
         return Ok(ExitCode::Done);
     }
     if !global.quiet {
-        output::say(format!("job {}: {} runs", job.id, job.runs_total));
+        output::say(format!("job {}: {} run(s)", job.id, job.runs_total));
     }
     let code = watch::follow(global, &job.id).await?;
-    let format = if global.json {
-        Format::Json
-    } else {
-        Format::Text
-    };
-    let report = jobs::report(&client, &job.id, format).await?;
-    output::line(if global.json {
-        on_one_line(&report)
-    } else {
-        report
-    });
+    jobs::print_report(global, &client, &job.id, Format::Text).await?;
     Ok(code)
-}
-
-/// An indented JSON document as one line, as the events before it are. Line breaks inside
-/// of strings are escaped, so every one of them is between tokens.
-fn on_one_line(document: &str) -> String {
-    document.lines().map(str::trim_start).collect()
 }
 
 /// Sends a submission.
@@ -112,20 +96,5 @@ fn not_text(file: &str, bytes: &[u8]) -> CliError {
     match parse_plan_bytes(file, bytes) {
         Err(problems) => CliError::bad_plan(file, &problems),
         Ok(_) => CliError::usage(format!("--plan: {file} is not UTF-8 text")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::on_one_line;
-
-    #[test]
-    fn a_document_on_one_line_says_the_same() {
-        let document = serde_json::json!({ "a": ["  two\n  lines ", 1.5], "b": {}, "c": null });
-        let pretty = serde_json::to_string_pretty(&document).expect("text");
-        let line = on_one_line(&pretty);
-        assert!(pretty.contains('\n') && !line.contains('\n'));
-        let read: serde_json::Value = serde_json::from_str(&line).expect("JSON");
-        assert_eq!(read, document);
     }
 }

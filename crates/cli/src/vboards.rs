@@ -79,7 +79,11 @@ pub(crate) fn agent_config(board: &str, port: u16) -> String {
 }
 
 fn make(global: &Global, create: &VboardCreate) -> Result<(), CliError> {
-    tools::install_missing(|text| output::say(text))?;
+    tools::install_missing(|text| {
+        if !global.quiet {
+            output::say(text);
+        }
+    })?;
     let agent = agent_binary(create.place.agent.as_deref())?;
     let work = Workdir::new(&create.place.folder)?;
     if !global.quiet {
@@ -92,15 +96,11 @@ fn make(global: &Global, create: &VboardCreate) -> Result<(), CliError> {
     let config = agent_config(&create.name, port(&global.controller)?);
     let board = work.create(&spec, &image, &AgentFiles::new(agent, config))?;
     if global.json {
-        output::json(&json!({ "name": create.name, "folder": board.path().display().to_string() }));
+        output::json(&json!({ "name": create.name, "folder": board.path().display().to_string() }))
     } else {
-        output::line(format!(
-            "{}: made in {}",
-            create.name,
-            board.path().display()
-        ));
+        let folder = board.path().display();
+        output::line(format!("{}: made in {folder}", create.name))
     }
-    Ok(())
 }
 
 /// The port of a controller's address on this machine.
@@ -131,10 +131,10 @@ async fn start(global: &Global, name: &str, place: &VboardPlace) -> Result<(), C
         Ok(board.start(&work.accel(&image)?)?)
     })
     .await?;
-    output::say(format!(
-        "{name}: running, console in {}",
-        board.dir().console_log().display()
-    ));
+    if !global.quiet {
+        let log = board.dir().console_log();
+        output::say(format!("{name}: running, console in {}", log.display()));
+    }
     let follower = board.follow_console();
     let console = console::stream(global.controller.clone(), name.to_owned(), follower);
     let alive = async {
@@ -184,9 +184,8 @@ fn list(global: &Global, place: &VboardPlace) -> Result<(), CliError> {
         ]);
     }
     if global.json {
-        output::json(&boards.into());
+        output::json(&boards.into())
     } else {
-        output::line(table.to_string());
+        output::line(table.to_string())
     }
-    Ok(())
 }

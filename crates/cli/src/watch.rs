@@ -9,7 +9,7 @@ use tonic::{Code, Status};
 use v1::job_event::Body;
 
 use crate::args::Global;
-use crate::client::Client;
+use crate::client::{Client, of_job};
 use crate::exit::{CliError, ExitCode, is_broken};
 use crate::progress::Progress;
 use crate::{events, output};
@@ -40,13 +40,18 @@ impl Show {
         }
     }
 
-    fn take(&mut self, event: &v1::JobEvent) {
+    fn take(&mut self, event: &v1::JobEvent) -> Result<(), CliError> {
         match self {
-            Show::Json => output::json(&events::json(event)),
+            // Without a reader, how the job ends is not waited for.
+            Show::Json => output::json(&events::json(event)).map_err(|error| CliError {
+                code: ExitCode::Infrastructure,
+                ..error
+            })?,
             Show::Lines => output::say(events::line(event)),
             Show::Bars(progress) => progress.take(event),
             Show::Nothing => {}
         }
+        Ok(())
     }
 
     /// Says something about the feed itself.
@@ -73,8 +78,8 @@ pub(crate) async fn follow(global: &Global, id: &str) -> Result<ExitCode, CliErr
         match feed.connection().await {
             Ok(Some(ended)) => break exit_code(ended),
             Ok(None) => {}
-            Err(error) if error.code == ExitCode::Usage => return Err(error),
-            Err(error) => feed.lost(&error),
+            Err(Cut::Away(why)) => feed.lost(&why),
+            Err(Cut::Final(error)) => return Err(error),
         }
         // The controller restarts; the job goes on, and so does the feed.
         tokio::time::sleep(feed.backoff.next(system_random())).await;
@@ -83,6 +88,14 @@ pub(crate) async fn follow(global: &Global, id: &str) -> Result<ExitCode, CliErr
         progress.end();
     }
     Ok(code)
+}
+
+/// Why a connection did not show the end of the job.
+enum Cut {
+    /// The next try may do better; what was wrong with this one.
+    Away(String),
+    /// No other try will help.
+    Final(CliError),
 }
 
 /// The events of a job, over as many connections as it takes.
@@ -99,35 +112,44 @@ struct Feed<'a> {
 
 impl Feed<'_> {
     /// One connection's worth of events; `None` if it ended before the job.
-    async fn connection(&mut self) -> Result<Option<v1::job_event::JobEnded>, CliError> {
-        let client = Client::connect(self.global).await.map_err(away)?;
+    async fn connection(&mut self) -> Result<Option<v1::job_event::JobEnded>, Cut> {
+        let client = Client::connect(self.global).await.map_err(unreached)?;
         let request = v1::WatchJobRequest {
             id: self.id.to_owned(),
             after: self.after,
         };
         let answer = client.jobs().watch_job(request).await;
-        let mut stream = answer.map_err(refused)?.into_inner();
+        let mut stream = answer.map_err(|status| self.refused(status))?.into_inner();
         self.found();
         loop {
             let event = match stream.message().await {
                 Ok(Some(response)) => response.event,
                 Ok(None) => return Ok(None),
-                Err(status) if status.code() == Code::NotFound => return Err(status.into()),
+                Err(status) if status.code() == Code::NotFound => return Err(self.refused(status)),
                 Err(_) => return Ok(None),
             };
             let Some(event) = event else { continue };
             self.after = event.seq;
             self.backoff.reset();
-            self.show.take(&event);
+            self.show.take(&event).map_err(Cut::Final)?;
             if let Some(Body::JobEnded(ended)) = event.body {
                 return Ok(Some(ended));
             }
         }
     }
 
-    fn lost(&mut self, error: &CliError) {
+    fn refused(&self, status: Status) -> Cut {
+        let broken = is_broken(&status);
+        match of_job(self.id)(status) {
+            error if error.code == ExitCode::Usage => Cut::Final(error),
+            _ if broken => Cut::Away(SILENCE.to_owned()),
+            error => Cut::Away(error.message),
+        }
+    }
+
+    fn lost(&mut self, why: &str) {
         if !self.missed {
-            self.show.say(&format!("{}; trying again", error.message));
+            self.show.say(&format!("{why}; trying again"));
         }
         self.missed = true;
     }
@@ -140,18 +162,14 @@ impl Feed<'_> {
     }
 }
 
-/// No connection: the advice for a first command does not fit here.
-fn away(error: CliError) -> CliError {
-    match error.code {
-        ExitCode::Infrastructure => CliError::infrastructure("the controller does not answer"),
-        _ => error,
-    }
-}
+/// The advice for a first command does not fit where there was a connection before.
+const SILENCE: &str = "the controller does not answer";
 
-fn refused(status: Status) -> CliError {
-    let broken = is_broken(&status);
-    let error = CliError::from(status);
-    if broken { away(error) } else { error }
+fn unreached(error: CliError) -> Cut {
+    match error.code {
+        ExitCode::Infrastructure => Cut::Away(SILENCE.to_owned()),
+        _ => Cut::Final(error),
+    }
 }
 
 fn exit_code(ended: v1::job_event::JobEnded) -> ExitCode {

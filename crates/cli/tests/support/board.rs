@@ -113,6 +113,17 @@ impl Board {
         }
     }
 
+    /// Does the run that comes next: artifacts, one trial, the end.
+    pub(crate) fn work(&mut self, artifacts: &[(&str, &str, &[u8])], end: EventBody) {
+        let at = self.order();
+        self.report(at, 1, fetching());
+        for (name, kind, bytes) in artifacts {
+            self.upload(at, name, kind, bytes);
+        }
+        self.report(at, 2, trial());
+        self.report(at, 3, end);
+    }
+
     /// Sends an artifact of the first trial.
     pub(crate) fn upload(&self, (run, attempt, fence): At, name: &str, kind: &str, bytes: &[u8]) {
         use v1::upload_artifact_request::Part;
@@ -174,4 +185,23 @@ pub(crate) fn panicked() -> EventBody {
 
 pub(crate) fn cancelled() -> EventBody {
     EventBody::Cancelled
+}
+
+/// What cyclictest writes with `--json`; the worst of two threads is `max` microseconds.
+pub(crate) fn cyclictest(max: u32) -> Vec<u8> {
+    let thread = |cpu: u32, max: u32| {
+        serde_json::json!({
+            "histogram": {}, "cycles": 1000, "min": 2, "max": max, "avg": 5.5, "cpu": cpu, "node": -1
+        })
+    };
+    let result = serde_json::json!({
+        "file_version": 1,
+        "cmdline:": "cyclictest --duration=1s",
+        "rt_test_version:": "2.40",
+        "return_code": 0,
+        "num_threads": 2,
+        "resolution_in_ns": 0,
+        "thread": { "0": thread(0, max - 1), "1": thread(1, max) },
+    });
+    result.to_string().into_bytes()
 }

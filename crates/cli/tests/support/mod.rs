@@ -35,7 +35,7 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    fn by(command: &mut Command) -> Told {
+    pub(crate) fn by(command: &mut Command) -> Told {
         let output = command.output().unwrap();
         Told {
             code: output.status.code().expect("it was not killed"),
