@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use klab_model::OrderKernel;
 use serde::{Deserialize, Serialize};
 
-use crate::grub::verdict;
+use crate::method::verdict;
 use crate::{BootError, BootMarker, BootMethod, Capabilities, Installed, KernelStore, command};
 
 /// What stands for a part of the kernel in a command.

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use klab_model::OrderKernel;
 use serde::{Deserialize, Serialize};
 
-use crate::grub::{base_cmdline, has_watchdog, reboot_machine, verdict};
-use crate::method::candidate_cmdline;
+use crate::machine::{base_cmdline, has_watchdog, reboot_machine};
+use crate::method::{candidate_cmdline, verdict};
 use crate::{BootError, BootMarker, BootMethod, Capabilities, Installed, KernelStore, command};
 
 /// Options of [`Kexec`]; paths are as the board sees them.

@@ -27,6 +27,7 @@ mod grubenv;
 mod hooks;
 mod identity;
 mod kexec;
+mod machine;
 mod method;
 mod modules;
 mod store;

@@ -167,6 +167,15 @@ pub trait BootMethod: Send {
     fn restore(&self) -> Result<(), BootError>;
 }
 
+/// The result of a preflight.
+pub(crate) fn verdict(method: &'static str, missing: Vec<String>) -> Result<(), BootError> {
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(BootError::Preflight { method, missing })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
