@@ -5,9 +5,10 @@
 pub(crate) mod board;
 pub(crate) mod packages;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -126,11 +127,7 @@ impl Lab {
 
     /// `klab` at work, with its standard error to read from.
     pub(crate) fn spawn(&self, arguments: &[&str]) -> Running {
-        let mut command = self.command(arguments);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let lines = BufReader::new(child.stderr.take().unwrap());
-        Running { child, lines }
+        Running::start(&mut self.command(arguments))
     }
 
     /// Adds a RISC-V kernel.
@@ -213,38 +210,70 @@ impl Drop for Controller {
     }
 }
 
-/// A command at work.
+/// A command at work; it does not outlive the test.
 pub(crate) struct Running {
     child: Child,
-    lines: BufReader<ChildStderr>,
+    lines: Receiver<String>,
 }
 
 impl Running {
+    fn start(command: &mut Command) -> Running {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        Running { child, lines }
+    }
+
+    /// The next line of standard error; `None` after the last.
+    fn line(&mut self) -> Option<String> {
+        match self.lines.recv_timeout(LIMIT) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("nothing more is said, and no end comes"),
+        }
+    }
+
     /// Reads standard error up to the line that ends with `text`; gives what was read.
     #[track_caller]
     pub(crate) fn until(&mut self, text: &str) -> Vec<String> {
         let mut read = Vec::new();
-        loop {
-            let mut line = String::new();
-            let length = self.lines.read_line(&mut line).unwrap();
-            assert!(length > 0, "ended before {text:?}: {read:#?}");
-            read.push(line.trim_end().to_owned());
-            if line.trim_end().ends_with(text) {
+        while let Some(line) = self.line() {
+            read.push(line);
+            if read.last().is_some_and(|line| line.ends_with(text)) {
                 return read;
             }
         }
+        panic!("ended before {text:?}: {read:#?}");
     }
 
     /// Waits for the end; `err` is what was not read before.
     pub(crate) fn end(mut self) -> Told {
         let mut err = String::new();
-        std::io::Read::read_to_string(&mut self.lines, &mut err).unwrap();
-        let output = self.child.wait_with_output().unwrap();
+        while let Some(line) = self.line() {
+            err += &format!("{line}\n");
+        }
+        let mut out = String::new();
+        let stdout = self.child.stdout.as_mut().unwrap();
+        stdout.read_to_string(&mut out).unwrap();
+        let code = self.child.wait().unwrap().code();
         Told {
-            code: output.status.code().expect("it was not killed"),
-            out: String::from_utf8(output.stdout).unwrap(),
+            code: code.expect("it was not killed"),
+            out,
             err,
         }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
