@@ -23,6 +23,10 @@ struct Options {
     #[arg(long, default_value = "127.0.0.1:7700", value_name = "ADDRESS:PORT")]
     listen: SocketAddr,
     /// PostgreSQL database, postgres://USER:PASSWORD@HOST/NAME; SQLite in FOLDER without it
+    ///
+    /// A database has one controller: a second one is refused. The lock belongs to the
+    /// connection, so give the server itself or a pooler in session mode, never a pooler in
+    /// transaction mode.
     #[arg(
         long,
         env = "KLAB_DATABASE",

@@ -30,7 +30,8 @@ pub struct ControllerConfig {
     pub folder: PathBuf,
     /// The address to listen on; port 0 takes any free port.
     pub listen: SocketAddr,
-    /// URL of a PostgreSQL database; without it rows are kept in the folder.
+    /// URL of a PostgreSQL database, of which this is the only controller; without it rows
+    /// are kept in the folder.
     pub database: Option<String>,
 }
 

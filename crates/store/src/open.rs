@@ -18,7 +18,8 @@ use crate::{Objects, StoreError, sql};
 pub enum Database {
     /// A SQLite file; made if it is not there.
     Sqlite(PathBuf),
-    /// The URL of a PostgreSQL database: `postgres://user:password@host/name`.
+    /// The URL of a PostgreSQL database: `postgres://user:password@host/name`. Not that of a
+    /// pooler in transaction mode: the lock of the one controller belongs to the session.
     Postgres(String),
 }
 
