@@ -34,9 +34,9 @@ fmt:
 deny:
     cargo deny check bans licenses sources
 
-# Run the benchmarks.
+# Run the benchmarks: figures beside a peer or a limit.
 bench *arguments:
-    cargo bench --workspace {{arguments}}
+    cargo bench --quiet --workspace --bench '*' {{arguments}}
 
 # Look at changed golden files and accept them; needs cargo-insta.
 accept:

@@ -5,12 +5,14 @@
 //!
 //! [`Lab`] is a real controller on loopback with the real command line; a [`FakeBoard`] is a
 //! folder that the real agent takes for a board, and [`SmallKernel`] is what such boards boot.
-//! [`CuttingProxy`] breaks connections. Only what a board boots is not real.
+//! [`CuttingProxy`] breaks connections. Only what a board boots is not real. [`mod@bench`] is
+//! how benchmarks measure and print.
 //!
 //! The folder `tests` guards the repository: `layout` holds the levels of the crates and
 //! what the agent may depend on, `hygiene` keeps names of one machine out of the text;
 //! `lab` and `faults` run whole jobs, `qemu_demo` the demo with boards that really boot.
 
+pub mod bench;
 mod board;
 mod kernels;
 mod lab;
@@ -43,6 +45,12 @@ pub fn skip(name: &str, reason: &str) {
     if let Some(log) = std::env::var_os(SKIPPED_LOG) {
         record(Path::new(&log), name, reason);
     }
+}
+
+/// Prints a line of a benchmark.
+#[expect(clippy::print_stdout, reason = "benchmarks print")]
+fn say(line: &str) {
+    println!("{line}");
 }
 
 /// Tells whoever reads why a test failed.
