@@ -128,6 +128,22 @@ fn process_submit_and_wait_ends_with_the_comparison_and_the_outcome() {
 }
 
 #[test]
+fn process_submit_and_wait_outlives_the_controller() {
+    let mut lab = Lab::ready();
+    let mut waiting = lab.spawn(&WAIT);
+    waiting.until("submitted: 1 run(s)");
+    lab.kill_controller();
+    waiting.until("trying again");
+    lab.start_controller_again();
+    waiting.until("connected again");
+    let mut board = Board::connect(lab.address(), "b1");
+    board.work(&[], done());
+    let told = waiting.end();
+    assert_eq!(told.code, 0, "{told:?}");
+    assert_eq!(told.out, lab.klab(&["compare", "last"]).ok());
+}
+
+#[test]
 fn process_submit_and_wait_quietly_prints_the_comparison_only() {
     let lab = Lab::ready();
     let mut board = Board::connect(lab.address(), "b1");
