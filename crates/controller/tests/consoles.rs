@@ -25,15 +25,20 @@ async fn say_on_console(channel: &Channel) {
     boards(channel).stream_console(pieces).await.unwrap();
 }
 
-/// Names of the artifacts of a job.
-async fn artifacts(channel: &Channel, job: &v1::Job) -> Vec<String> {
+/// Name and size in bytes of the artifacts of a job.
+async fn artifacts(channel: &Channel, job: &v1::Job) -> Vec<(String, usize)> {
     let request = v1::ListArtifactsRequest {
         job: job.id.clone(),
         ..Default::default()
     };
     let mut client = ArtifactServiceClient::new(channel.clone());
     let list = client.list_artifacts(request).await.unwrap().into_inner();
-    list.artifacts.into_iter().map(|a| a.name).collect()
+    let artifacts = list.artifacts.into_iter();
+    artifacts.map(|a| (a.name, a.size as usize)).collect()
+}
+
+fn console(size: usize) -> (String, usize) {
+    ("console.log".to_owned(), size)
 }
 
 fn left(folder: &Path) -> usize {
@@ -68,7 +73,8 @@ async fn a_console_that_could_not_be_kept_is_tried_again() {
         left(folder.path()) == 0
     })
     .await;
-    assert_eq!(artifacts(&lab.channel, &job).await, ["console.log"]);
+    let kept = artifacts(&lab.channel, &job).await;
+    assert_eq!(kept, [console(TEXT.len())]);
     lab.stop().await;
 }
 
@@ -79,7 +85,8 @@ async fn a_console_that_was_left_is_kept_after_a_restart() {
     fs::remove_dir_all(folder.path().join("away")).unwrap();
     let lab = Lab::start(folder.path()).await;
     until(async || left(folder.path()) == 0).await;
-    assert_eq!(artifacts(&lab.channel, &job).await, ["console.log"]);
+    let kept = artifacts(&lab.channel, &job).await;
+    assert_eq!(kept, [console(TEXT.len())]);
     lab.stop().await;
 }
 
@@ -87,23 +94,27 @@ async fn a_console_that_was_left_is_kept_after_a_restart() {
 async fn the_console_of_a_run_that_goes_on_is_left_alone() {
     let (folder, lab, mut agent) = lab_with_board().await;
     let job = lab.submit(1).await;
+    let first = agent.order().await;
+    agent.report(at(&first), 1, infrastructure()).await;
     let order = agent.order().await;
     say_on_console(&lab.channel).await;
     lab.stop().await;
-    // What nothing is known of stays as well, and holds nobody up.
+    // The attempt before has one that was left, and of others nothing is known: those stay
+    // as they are and hold nobody up.
     let attempts = folder.path().join("consoles/attempts");
-    let foreign = "01990000-0000-7000-8000-0000000000ff.1.log";
-    for name in [foreign, "notes.txt"] {
-        fs::write(attempts.join(name), TEXT).unwrap();
+    let before = attempts.join(format!("{}.1.log", order.run));
+    let foreign = attempts.join("01990000-0000-7000-8000-0000000000ff.1.log");
+    for path in [&before, &foreign, &attempts.join("notes.txt")] {
+        fs::write(path, TEXT).unwrap();
     }
     let lab = Lab::start(folder.path()).await;
+    until(async || !before.exists()).await;
     let back = hello("b1", INSTANCE_A, Some(key(at(&order))));
     let mut agent = FakeAgent::connect(&lab.channel, back).await.unwrap();
-    lab.clock.advance(Duration::from_secs(50));
-    assert_eq!(left(folder.path()), 3);
     say_on_console(&lab.channel).await;
     agent.report(at(&order), 1, done()).await;
-    assert_eq!(artifacts(&lab.channel, &job).await, ["console.log"]);
+    let kept = artifacts(&lab.channel, &job).await;
+    assert_eq!(kept, [console(TEXT.len()), console(2 * TEXT.len())]);
     assert_eq!(left(folder.path()), 2);
     lab.stop().await;
 }
