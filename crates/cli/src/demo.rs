@@ -226,8 +226,9 @@ async fn compare(
     let plan = submit::plan_source(PLAN)?;
     let job = submit::create(client, order, plan).await?;
     story.say(format!(
-        "job {}: {} run(s) of plan {PLAN}",
-        job.id, job.runs_total
+        "job {}: {} of plan {PLAN}",
+        job.id,
+        output::runs(job.runs_total)
     ));
     let code = watch::follow(global, &job.id).await?;
     let table = jobs::report(client, &job.id, Format::Text).await?;

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use v1::job_event::Body;
 
 use crate::json as j;
+use crate::output;
 
 /// A step in words: `boot`, `trial 2`.
 pub(crate) fn step(step: &v1::Step) -> String {
@@ -28,7 +29,7 @@ fn proof(identity: &v1::Identity) -> (&'static str, String) {
 /// What happened, without the time.
 fn words(body: &Body) -> String {
     match body {
-        Body::Submitted(submitted) => format!("submitted: {} run(s)", submitted.runs),
+        Body::Submitted(submitted) => format!("submitted: {}", output::runs(submitted.runs)),
         Body::Assigned(assigned) => format!("assigned, attempt {}", assigned.attempt),
         Body::StepStarted(started) => step(started),
         Body::Proved(identity) => {

@@ -109,7 +109,11 @@ fn cancelled(job: &v1::Job) -> String {
             job.id,
             json::job_state(job.state)
         ),
-        _ => format!("job {} is cancelled; {live} run(s) still end", job.id),
+        _ => format!(
+            "job {} is cancelled; still to end: {}",
+            job.id,
+            output::runs(live)
+        ),
     }
 }
 

@@ -28,6 +28,14 @@ pub(crate) fn on_one_line(document: &str) -> String {
     document.lines().map(str::trim_start).collect()
 }
 
+/// `1 run`, `2 runs`.
+pub(crate) fn runs(count: u32) -> String {
+    match count {
+        1 => "1 run".to_owned(),
+        count => format!("{count} runs"),
+    }
+}
+
 /// Says what is going on.
 pub(crate) fn say(text: impl AsRef<str>) {
     let _ = writeln!(std::io::stderr().lock(), "{}", text.as_ref());

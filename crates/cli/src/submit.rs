@@ -27,7 +27,7 @@ pub(crate) async fn run(global: &Global, submit: Submit) -> Result<ExitCode, Cli
         return Ok(ExitCode::Done);
     }
     if !global.quiet {
-        output::say(format!("job {}: {} run(s)", job.id, job.runs_total));
+        output::say(format!("job {}: {}", job.id, output::runs(job.runs_total)));
     }
     let code = watch::follow(global, &job.id).await?;
     jobs::print_report(global, &client, &job.id, Format::Text).await?;

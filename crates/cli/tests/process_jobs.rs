@@ -168,7 +168,7 @@ fn process_cancel_tells_a_board_at_work_to_stop() {
     let at = board.order();
     board.report(at, 1, fetching());
     let told = lab.klab(&["cancel", &id]);
-    let expected = format!("job {id} is cancelled; 1 run(s) still end\n");
+    let expected = format!("job {id} is cancelled; still to end: 1 run\n");
     assert_eq!(told.ok(), expected);
     board.cancellation();
     board.report(at, 2, cancelled());

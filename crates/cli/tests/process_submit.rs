@@ -108,7 +108,7 @@ fn process_submit_and_wait_ends_with_the_comparison_and_the_outcome() {
     let mut board = Board::connect(lab.address(), "b1");
     for (end, code, last) in [(done(), 0, "job done"), (panicked(), 1, "job failed")] {
         let mut waiting = lab.spawn(&WAIT);
-        let first = waiting.until("run(s)").remove(0);
+        let first = waiting.until("1 run").remove(0);
         board.work(
             &[("cyclictest.json", "cyclictest-json", &cyclictest(40))],
             end,
@@ -131,7 +131,7 @@ fn process_submit_and_wait_ends_with_the_comparison_and_the_outcome() {
 fn process_submit_and_wait_outlives_the_controller() {
     let mut lab = Lab::ready();
     let mut waiting = lab.spawn(&WAIT);
-    waiting.until("submitted: 1 run(s)");
+    waiting.until("submitted: 1 run");
     lab.kill_controller();
     waiting.until("trying again");
     lab.start_controller_again();

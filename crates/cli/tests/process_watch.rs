@@ -38,7 +38,7 @@ fn process_watch_follows_a_job_from_its_start_to_its_end() {
     let lines = lines.iter().map(String::as_str).chain(told.err.lines());
     let said = untimed(lines);
     assert_snapshot!(said, @r"
-    submitted: 1 run(s)
+    submitted: 1 run
     b1 round 1 base: assigned, attempt 1
     b1 round 1 base: fetch
     b1 round 1 base: stored stdout of trial 1
@@ -114,7 +114,7 @@ fn process_watch_ends_with_the_outcome_of_the_job() {
     drop(board);
     lab.submit("b1", &[]);
     let mut watch = lab.spawn(&["watch", "last"]);
-    watch.until("submitted: 3 run(s)");
+    watch.until("submitted: 3 runs");
     lab.klab(&["cancel", "last"]).ok();
     let told = watch.end();
     assert_eq!(told.code, 3);
@@ -126,7 +126,7 @@ fn process_watch_outlives_the_controller_and_shows_every_event_once() {
     let mut lab = Lab::ready();
     let id = lab.submit("b1", &["--rounds", "2"]);
     let mut watch = lab.spawn(&["watch", &id]);
-    let mut lines = watch.until("submitted: 2 run(s)");
+    let mut lines = watch.until("submitted: 2 runs");
     for run in ["first", "second"] {
         lab.kill_controller();
         let said = watch.until("trying again");

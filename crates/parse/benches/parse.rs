@@ -8,7 +8,8 @@ use klab_testkit::bench::{compare, timed};
 
 /// What cyclictest wrote on a board, with histograms of 8 threads.
 fn histogram() -> String {
-    let mut text = String::from("{\"file_version\": 1,\"return_code\": 0,\"num_threads\": 8,\"thread\": {");
+    let mut text =
+        String::from("{\"file_version\": 1,\"return_code\": 0,\"num_threads\": 8,\"thread\": {");
     for thread in 0..8 {
         let comma = if thread == 0 { "" } else { "," };
         let _ = write!(text, "{comma}\"{thread}\": {{\"histogram\": {{");
