@@ -94,41 +94,51 @@ pub fn check() -> Result<()> {
     })
 }
 
+/// How often apt-get is asked: where packages of another Debian release are installed, it may
+/// take one away to make room for another, and the next call brings it back as it fits.
+const PASSES: usize = 3;
+
 /// Installs what [`check`] misses, through apt-get. `say` gets one line per thing done.
 /// Returns the packages that were installed.
 ///
 /// # Errors
-/// [`Error::MissingTools`] if the process is not root and `sudo` would ask for a password;
-/// [`Error::Tool`] if apt-get failed.
+/// [`Error::MissingTools`] if the process is not root and `sudo` would ask for a password, or
+/// if tools are still missing afterwards; [`Error::Tool`] if apt-get failed.
 pub fn install_missing(mut say: impl FnMut(&str)) -> Result<Vec<&'static str>> {
-    let (tools, packages) = missing();
-    if packages.is_empty() {
-        return Ok(packages);
-    }
     let sudo = !rustix::process::geteuid().is_root();
-    if sudo && run(tool("sudo").args(["-n", "true"])).is_err() {
-        return Err(Error::MissingTools {
-            tools,
-            install: install_line(&packages),
-        });
+    let mut installed: Vec<&'static str> = Vec::new();
+    for _ in 0..PASSES {
+        let (_, packages) = missing();
+        if packages.is_empty() {
+            break;
+        }
+        if sudo && run(tool("sudo").args(["-n", "true"])).is_err() {
+            break;
+        }
+        install(&packages, sudo, &mut say)?;
+        installed.extend(packages);
     }
+    check()?;
+    Ok(installed)
+}
+
+fn install(packages: &[&str], sudo: bool, say: &mut impl FnMut(&str)) -> Result<()> {
     say(&format!(
         "running {}{}",
         if sudo { "sudo " } else { "" },
-        install_line(&packages)
+        install_line(packages)
     ));
     let install = || {
         run(apt_get(sudo)
             .args(["install", "-y", "--no-install-recommends"])
-            .args(&packages))
+            .args(packages))
     };
     if install().is_err() {
         say("package lists may be old: running apt-get update and trying again");
         run(apt_get(sudo).arg("update"))?;
         install()?;
     }
-    check()?;
-    Ok(packages)
+    Ok(())
 }
 
 fn apt_get(sudo: bool) -> std::process::Command {
