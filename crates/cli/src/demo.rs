@@ -141,7 +141,7 @@ async fn start_board(
         let running = board.start(&accel)?;
         let log = board.console_log();
         story.say(format!(
-            "board {BOARD} starts under {:?} ({}); console in {}",
+            "board {BOARD} starts under {} ({}); console in {}",
             accel.kind,
             accel.reason,
             log.display()

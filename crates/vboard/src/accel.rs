@@ -1,5 +1,6 @@
 //! KVM or TCG: found out by booting a guest, because a device node proves nothing.
 
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::Read as _;
 use std::path::Path;
@@ -28,6 +29,15 @@ pub enum AccelKind {
     Kvm,
     /// QEMU translates it; works everywhere, several times slower.
     Tcg,
+}
+
+impl fmt::Display for AccelKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Kvm => "KVM",
+            Self::Tcg => "TCG",
+        })
+    }
 }
 
 /// The accelerator and why it was chosen.
