@@ -42,3 +42,7 @@ id_type!(
     /// Names one connection of an agent to a controller.
     SessionId, SessionKind, "session"
 );
+id_type!(
+    /// Names a build: a request for kernels. (A [`crate::BuildId`] is the GNU one.)
+    BuildTaskId, BuildTaskKind, "build"
+);

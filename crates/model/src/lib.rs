@@ -14,6 +14,9 @@
 mod arch;
 mod artifact;
 mod board;
+mod build;
+mod build_feed;
+mod build_state;
 mod digest;
 mod event;
 mod facts;
@@ -37,15 +40,23 @@ pub use artifact::{Artifact, ArtifactKind, ArtifactName};
 pub use board::{
     Board, BoardError, BoardSelector, BoardState, Busy, Presence, Session, Tag, TagSelector,
 };
+pub use build::{
+    Build, BuildSeries, BuildTarget, ConfigBase, ConfigText, GitRef, KernelConfig, TargetSource,
+    Tree, TreeSource,
+};
+pub use build_feed::{BuildEvent, BuildEventBody};
+pub use build_state::{
+    BuildChange, BuildOutcome, BuildPhase, BuildState, BuildTransitionError, TargetState,
+};
 pub use digest::{BuildId, Digest, Digester, hex};
 pub use event::{AgentEvent, EventBody, Identity, IdentityProof, Perturbation, TrialResult};
 pub use facts::{BoardFacts, Capability, TrialFacts};
 pub use failure::{Failure, FailureClass};
 pub use feed::{JobEvent, JobEventBody, TrialSummary};
-pub use id::{ArtifactId, InstanceId, JobId, RunId, SessionId};
+pub use id::{ArtifactId, BuildTaskId, InstanceId, JobId, RunId, SessionId};
 pub use job::{BoardSlot, Job, JobState, Owner, Variant};
 pub use kernel::{Kernel, KernelOffer};
-pub use name::{BoardName, KernelName, PlanName, VariantName, WorkloadName};
+pub use name::{BoardName, BuilderName, KernelName, PlanName, TreeName, VariantName, WorkloadName};
 pub use order::{Fence, Order, OrderKernel, Step, StepKind, TrialIndex};
 pub use plan::{
     ArtifactRule, IfMissing, Load, Plan, ResultFormat, TimeLimits, TracePlan, TrialPlan, Workload,

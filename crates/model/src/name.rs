@@ -54,6 +54,14 @@ name_type!(
     KernelName, "kernel name", NAME_RULE, is_name
 );
 name_type!(
+    /// The name of a git tree, unique in a lab.
+    TreeName, "tree name", NAME_RULE, is_name
+);
+name_type!(
+    /// The name of a builder, unique in a lab.
+    BuilderName, "builder name", NAME_RULE, is_name
+);
+name_type!(
     /// The name of a plan.
     PlanName, "plan name", NAME_RULE, is_name
 );

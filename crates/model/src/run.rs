@@ -93,6 +93,11 @@ pub enum RunEvent {
     },
     /// Somebody wants it cancelled.
     Cancel,
+    /// There will be no kernel for it.
+    NotBuilt {
+        /// Why.
+        failure: Failure,
+    },
 }
 
 /// An event that does not fit the state.
@@ -202,6 +207,10 @@ impl RunState {
                 attempts: next_attempt - 1,
                 outcome: Outcome::Cancelled,
             }),
+            RunEvent::NotBuilt { failure } => Ok(RunState::Ended {
+                attempts: next_attempt - 1,
+                outcome: Outcome::Failed(failure),
+            }),
             RunEvent::Stepped { fence, .. }
             | RunEvent::Finished { fence, .. }
             | RunEvent::Stopped { fence }
@@ -234,9 +243,12 @@ impl RunState {
             cancelling,
         };
         match event {
-            RunEvent::Assigned { .. } => Err(TransitionError::AlreadyAssigned {
-                board: assignment.board.clone(),
-            }),
+            // A run that has a board has a kernel.
+            RunEvent::Assigned { .. } | RunEvent::NotBuilt { .. } => {
+                Err(TransitionError::AlreadyAssigned {
+                    board: assignment.board.clone(),
+                })
+            }
             RunEvent::Stepped { fence, step } => {
                 in_charge(fence).map(|()| active(Some(step), cancelling))
             }

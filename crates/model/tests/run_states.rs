@@ -62,6 +62,13 @@ fn the_table_of_transitions() {
         (queued(1), RunEvent::Cancel, ended(0, Outcome::Cancelled)),
         (queued(3), RunEvent::Cancel, ended(2, Outcome::Cancelled)),
         (
+            queued(1),
+            RunEvent::NotBuilt {
+                failure: panic.clone(),
+            },
+            ended(0, Outcome::Failed(panic.clone())),
+        ),
+        (
             active(1, 7, None, false),
             stepped.clone(),
             active(1, 7, fetch, false),
