@@ -7,7 +7,7 @@
 //! The caller then reads again and decides again.
 //!
 //! * [`Store`] — rows: kernels, boards, jobs and runs, attempts, agent events, the feed of
-//!   a job, trials, artifacts, samples.
+//!   a job, trials, artifacts, samples, trees and builds.
 //! * [`Objects`] — bytes named by their BLAKE3 digest, and the uploads on their way there.
 //! * [`sql::ALL`] — every statement; the same text runs on both engines.
 //!
@@ -20,6 +20,7 @@
 mod artifacts;
 mod attempts;
 mod boards;
+mod builds;
 mod error;
 mod feed;
 mod files;
@@ -32,10 +33,12 @@ mod row;
 mod samples;
 pub mod sql;
 mod transition;
+mod trees;
 mod upload;
 
 pub use artifacts::AddedArtifact;
 pub use attempts::{Attempt, TrialRecord};
+pub use builds::{BuildRecord, BuildTransition};
 pub use error::StoreError;
 pub use feed::NewEvent;
 pub use jobs::JobRecord;

@@ -157,7 +157,9 @@ async fn open_sqlite(path: &Path) -> Result<(AnyPool, AnyPool), StoreError> {
             .connect_with(options.clone())
     };
     let writers = pool(1).await.map_err(StoreError::database("open"))?;
-    migrate(&writers, include_str!("../migrations/sqlite/0001_rows.sql")).await?;
+    let rows = include_str!("../migrations/sqlite/0001_rows.sql");
+    let builds = include_str!("../migrations/sqlite/0002_builds.sql");
+    migrate(&writers, rows, builds).await?;
     let readers = pool(READERS).await.map_err(StoreError::database("open"))?;
     Ok((writers, readers))
 }
@@ -178,11 +180,9 @@ async fn open_postgres(url: &str) -> Result<(AnyPool, AnyPool), StoreError> {
         .connect(url)
         .await
         .map_err(StoreError::database("connect"))?;
-    migrate(
-        &writers,
-        include_str!("../migrations/postgres/0001_rows.sql"),
-    )
-    .await?;
+    let rows = include_str!("../migrations/postgres/0001_rows.sql");
+    let builds = include_str!("../migrations/postgres/0002_builds.sql");
+    migrate(&writers, rows, builds).await?;
     let readers = pool_of(READERS)
         .connect(url)
         .await
@@ -237,12 +237,17 @@ fn pool_of(size: u32) -> AnyPoolOptions {
 }
 
 /// Runs what has not been run.
-async fn migrate(pool: &AnyPool, rows: &'static str) -> Result<(), StoreError> {
+async fn migrate(
+    pool: &AnyPool,
+    rows: &'static str,
+    builds: &'static str,
+) -> Result<(), StoreError> {
     let migration = |version, name: &'static str, text: &'static str| {
         let text = text.into_sql_str();
         Migration::new(version, name.into(), MigrationType::Simple, text, false)
     };
-    Migrator::with_migrations(vec![migration(1, "rows", rows)])
+    let all = vec![migration(1, "rows", rows), migration(2, "builds", builds)];
+    Migrator::with_migrations(all)
         .run(pool)
         .await
         .map_err(|error| match error {

@@ -128,6 +128,34 @@ statements! {
         AND f.attempt = (SELECT MAX(l.attempt) FROM attempts l WHERE l.run = f.run)
         AND (a.failure_class IS NULL OR a.failure_class <> 'infrastructure')
         ORDER BY r.slot, r.position, f.trial, f.name, s.idx";
+
+    TREE_ADD = "INSERT INTO trees (name, source, added_at)
+        VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING";
+    TREE_GET = "SELECT name, source, added_at FROM trees WHERE name = $1";
+    TREES_ALL = "SELECT name, source, added_at FROM trees ORDER BY name";
+    TREE_REMOVE = "DELETE FROM trees WHERE name = $1";
+
+    BUILD_ADD = "INSERT INTO builds (id, tree, spec, state, live, version, created_at, events)
+        VALUES ($1, $2, $3, $4, 1, 1, $5, 0) ON CONFLICT (id) DO NOTHING";
+    BUILD_GET = "SELECT id, spec, state, version, log, log_size FROM builds WHERE id = $1";
+    BUILDS_PAGE = "SELECT id, spec, state, version, log, log_size
+        FROM builds WHERE id < $1 ORDER BY id DESC LIMIT $2";
+    BUILDS_LIVE = "SELECT id, spec, state, version, log, log_size
+        FROM builds WHERE live = 1 ORDER BY id";
+    BUILD_OF_KERNEL = "SELECT b.id, b.spec, b.state, b.version, b.log, b.log_size, t.kernel, t.idx
+        FROM build_targets t JOIN builds b ON b.id = t.build WHERE t.kernel = $1";
+    BUILD_UPDATE = "UPDATE builds SET state = $3, live = $4, version = version + 1
+        WHERE id = $1 AND version = $2 AND live = 1";
+    BUILD_LOG_SET = "UPDATE builds SET log = $2, log_size = $3 WHERE id = $1";
+    BUILD_TARGET_ADD = "INSERT INTO build_targets (kernel, build, idx)
+        VALUES ($1, $2, $3) ON CONFLICT (kernel) DO NOTHING";
+    BUILD_EVENT_SEQ = "UPDATE builds SET events = events + 1 WHERE id = $1 RETURNING events";
+    BUILD_EVENT_ADD = "INSERT INTO build_events (build, seq, at, body) VALUES ($1, $2, $3, $4)";
+    BUILD_EVENTS_AFTER = "SELECT build, seq, at, body FROM build_events
+        WHERE build = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+    KERNEL_KEY_ADD = "INSERT INTO kernel_keys (build_key, kernel)
+        VALUES ($1, $2) ON CONFLICT (build_key) DO NOTHING";
+    KERNEL_KEY_GET = "SELECT build_key, kernel FROM kernel_keys WHERE build_key = $1";
 }
 
 /// What every connection to SQLite is set to. Readers do not wait for the writer in WAL

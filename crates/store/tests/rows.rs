@@ -60,6 +60,12 @@ scenarios! {
     results::artifacts_are_recorded_once,
     results::samples_are_replaced_by_a_newer_parser,
     results::unread_artifacts_are_found,
+    builds::trees_keep_their_source,
+    builds::a_build_comes_back_as_it_was_asked_for,
+    builds::builds_are_changed_by_version,
+    builds::builds_are_listed_newest_first,
+    builds::inputs_are_remembered_with_their_kernel,
+    builds::the_log_of_a_build_is_an_object,
 }
 
 /// Every column as `table.column type [not null] [key n]`, every reference and every

@@ -1,5 +1,6 @@
 //! What must hold on both engines.
 
+pub(crate) mod builds;
 pub(crate) mod jobs;
 pub(crate) mod results;
 pub(crate) mod runs;
