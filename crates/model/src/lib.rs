@@ -16,6 +16,7 @@ mod artifact;
 mod board;
 mod build;
 mod build_feed;
+mod build_order;
 mod build_state;
 mod digest;
 mod event;
@@ -45,6 +46,7 @@ pub use build::{
     Tree, TreeSource,
 };
 pub use build_feed::{BuildEvent, BuildEventBody};
+pub use build_order::{BuildOrder, BuildProgress, BuildRef, BuildReport, BuildRequest};
 pub use build_state::{
     BuildChange, BuildOutcome, BuildPhase, BuildState, BuildTransitionError, TargetState,
 };

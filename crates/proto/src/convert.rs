@@ -2,6 +2,8 @@
 //! `TryFrom` with a [`ConvertError`](crate::ConvertError) that names the field.
 
 mod agent;
+mod build;
+mod builder;
 mod common;
 mod feed;
 mod plan;

@@ -4,6 +4,7 @@ use klab_model as model;
 use prost_types::Timestamp;
 
 use super::common::tag_messages;
+use crate::error::{ConvertError, required};
 use crate::v1;
 
 pub(super) fn timestamp(time: model::Timestamp) -> Timestamp {
@@ -11,6 +12,15 @@ pub(super) fn timestamp(time: model::Timestamp) -> Timestamp {
         seconds: time.as_second(),
         nanos: time.subsec_nanosecond(),
     }
+}
+
+/// A point in time from a message.
+pub(super) fn time_of(
+    field: &str,
+    time: Option<Timestamp>,
+) -> Result<model::Timestamp, ConvertError> {
+    let time = required(field, time)?;
+    model::Timestamp::new(time.seconds, time.nanos).map_err(|error| ConvertError::new(field, error))
 }
 
 /// A kernel as users see it.
