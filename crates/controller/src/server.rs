@@ -9,9 +9,12 @@ use klab_proto::DESCRIPTORS;
 use klab_proto::v1::agent_service_server::AgentServiceServer;
 use klab_proto::v1::artifact_service_server::ArtifactServiceServer;
 use klab_proto::v1::board_service_server::BoardServiceServer;
+use klab_proto::v1::build_service_server::BuildServiceServer;
+use klab_proto::v1::builder_service_server::BuilderServiceServer;
 use klab_proto::v1::job_service_server::JobServiceServer;
 use klab_proto::v1::kernel_service_server::KernelServiceServer;
 use klab_proto::v1::report_service_server::ReportServiceServer;
+use klab_proto::v1::tree_service_server::TreeServiceServer;
 use klab_store::{Database, Store, StoreLocation};
 use klab_task::{CancellationToken, Clock, Ids, Shutdown, SystemClock, SystemIds};
 use tokio::net::TcpListener;
@@ -21,7 +24,7 @@ use tracing::{info, warn};
 
 use crate::ControllerError;
 use crate::engine::{Engine, EngineError};
-use crate::services::{Agents, Artifacts, Boards, Jobs, Kernels, Reports};
+use crate::services::{Agents, Artifacts, Boards, Builders, Builds, Jobs, Kernels, Reports, Trees};
 
 /// What a controller is told at its start.
 #[derive(Debug, Clone)]
@@ -163,6 +166,9 @@ impl Controller {
             .set_serving::<ArtifactServiceServer<Artifacts>>()
             .await;
         health.set_serving::<ReportServiceServer<Reports>>().await;
+        health.set_serving::<TreeServiceServer<Trees>>().await;
+        health.set_serving::<BuildServiceServer<Builds>>().await;
+        health.set_serving::<BuilderServiceServer<Builders>>().await;
         let reflection = tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(DESCRIPTORS)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
@@ -178,7 +184,10 @@ impl Controller {
             .add_service(BoardServiceServer::new(Boards(engine())))
             .add_service(KernelServiceServer::new(Kernels(engine())))
             .add_service(ArtifactServiceServer::new(Artifacts(engine())))
-            .add_service(ReportServiceServer::new(Reports(engine()))))
+            .add_service(ReportServiceServer::new(Reports(engine())))
+            .add_service(TreeServiceServer::new(Trees(engine())))
+            .add_service(BuildServiceServer::new(Builds(engine())))
+            .add_service(BuilderServiceServer::new(Builders(engine()))))
     }
 }
 

@@ -15,11 +15,15 @@
 //! - an open slot is bound to the first free board that fits and stays there, because
 //!   only variants that ran on the same board can be compared.
 //!
+//! [`assign_builds`] does the same for kernels that are to be built.
+//!
 //! No clock, no random numbers, no stores: ids come in as an argument, and the result
 //! depends neither on the order of boards nor on the order of jobs in the input.
 
 mod assign;
+mod builds;
 mod expand;
 
 pub use assign::{Decision, JobEntry, Lab, assign};
+pub use builds::{FreeBuilder, assign_builds};
 pub use expand::expand;

@@ -9,6 +9,8 @@
 //!          scheduling (on every change)   leases (at the earliest end)
 //!                         |
 //!              orders to the connected sessions
+//!
+//!            builds: the same for kernels, builders and their logs
 //! ```
 //!
 //! Whatever changes a run or a board holds the *turn*, so that every decision sees the result
@@ -17,6 +19,7 @@
 //! conflict, and is read and decided again.
 
 mod attempt;
+mod builds;
 mod cancel;
 mod console;
 mod error;
@@ -35,12 +38,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use klab_model::{Fence, RunId, Timestamp};
+use klab_model::{BuildProgress, BuildTaskId, Fence, RunId, Timestamp};
 use klab_store::{Store, StoreError};
 use klab_task::{Clock, Ids, Shutdown};
 use newtype_uuid::GenericUuid;
 use tokio::sync::{Mutex, MutexGuard, Notify, watch};
 
+pub(crate) use builds::{BuildUpload, BuilderConnection, BuilderDown, BuilderHello, Wanted};
 pub(crate) use error::{EngineError, store_status};
 pub(crate) use ingest::{Upload, UploadStat};
 pub(crate) use kernels::KernelUpload;
@@ -48,6 +52,7 @@ pub(crate) use session::{Connection, Hello};
 pub(crate) use sessions::Down;
 pub(crate) use submit::Submission;
 
+use builds::Builds;
 use console::Consoles;
 use sessions::Sessions;
 
@@ -76,6 +81,7 @@ pub(crate) struct Engine {
     shutdown: Shutdown,
     sessions: Sessions,
     consoles: Consoles,
+    builds: Builds,
     turn: Mutex<()>,
     /// Held while a kernel package is verified.
     verifying: Arc<Mutex<()>>,
@@ -103,6 +109,7 @@ impl Engine {
             shutdown,
             sessions: Sessions::default(),
             consoles: Consoles::open(folder).await?,
+            builds: Builds::open(folder).await?,
             turn: Mutex::new(()),
             verifying: Arc::default(),
             feed: watch::Sender::new(0),
@@ -110,6 +117,7 @@ impl Engine {
             leases: Notify::new(),
         });
         engine.take_over().await?;
+        engine.take_builds_over().await?;
         engine.discard_left_over().await?;
         Ok(engine)
     }
@@ -128,7 +136,11 @@ impl Engine {
         let engine = Arc::clone(self);
         self.shutdown
             .spawn_until_requested("consoles", async move { engine.console_loop().await });
+        let engine = Arc::clone(self);
+        self.shutdown
+            .spawn_until_requested("builds", async move { engine.builds_loop().await });
         self.assignable.notify_one();
+        self.builds.assignable.notify_one();
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -141,6 +153,11 @@ impl Engine {
 
     pub(crate) fn shutdown(&self) -> &Shutdown {
         &self.shutdown
+    }
+
+    /// How far the builder of a build is.
+    pub(crate) fn build_progress(&self, build: BuildTaskId) -> Option<BuildProgress> {
+        self.builds.progress_of(build)
     }
 
     /// A receiver that changes whenever a feed got longer.

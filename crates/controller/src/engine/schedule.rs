@@ -66,9 +66,9 @@ impl Engine {
         }
         let mut jobs = Vec::new();
         for record in self.store.live_jobs().await? {
-            if let Some(variant) = record.job.variants.first() {
-                let arch = self.store.kernel(&variant.kernel).await?.offer.arch;
-                jobs.push((record, arch));
+            // A job whose kernels are still built waits as a whole: its rounds are interleaved.
+            if let Some(arch) = self.settle_kernels(&record).await? {
+                jobs.push((self.store.job(record.job.id).await?, arch));
             }
         }
         Ok(Snapshot { boards, jobs })

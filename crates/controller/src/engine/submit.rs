@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use klab_model::{
-    Arch, Board, BoardName, BoardSelector, BoardSlot, Job, Kernel, KernelName, Owner, Plan,
-    TagSelector, Variant, VariantName,
+    Arch, Board, BoardName, BoardSelector, BoardSlot, Job, KernelName, Owner, Plan, TagSelector,
+    Variant, VariantName,
 };
 use klab_store::{JobRecord, PageRequest};
 
-use super::{Engine, EngineError, found};
+use super::{Engine, EngineError, Wanted};
 
 /// The most rounds of a job.
 const MAX_ROUNDS: u32 = 1000;
@@ -84,7 +84,7 @@ impl Engine {
         &self,
         variants: &[(String, String)],
         wrong: &mut Violations,
-    ) -> Result<Vec<(Variant, Kernel)>, EngineError> {
+    ) -> Result<Vec<(Variant, Arch)>, EngineError> {
         if variants.is_empty() {
             wrong.add("variants", "at least one NAME=KERNEL is needed");
         }
@@ -101,32 +101,35 @@ impl Engine {
             }
             let field = format!("variants[{index}].kernel");
             let kernel = self.check_kernel(kernel, &field, wrong).await?;
-            if let (Some(name), Some(kernel)) = (name, kernel) {
-                let variant = Variant {
-                    name,
-                    kernel: kernel.name.clone(),
-                };
-                good.push((variant, kernel));
+            if let (Some(name), Some((kernel, arch))) = (name, kernel) {
+                good.push((Variant { name, kernel }, arch));
             }
         }
         Ok(good)
     }
 
+    /// A kernel that the lab has or will have, and its architecture.
     async fn check_kernel(
         &self,
         name: &str,
         field: &str,
         wrong: &mut Violations,
-    ) -> Result<Option<Kernel>, EngineError> {
+    ) -> Result<Option<(KernelName, Arch)>, EngineError> {
         let Some(name) = wrong.keep(field, KernelName::parse(name)) else {
             return Ok(None);
         };
-        let kernel = found(self.store.kernel(&name).await)?;
-        if kernel.is_none() {
-            let known = self.kernel_names().await?;
-            wrong.add(field, unknown("kernel", name.as_str(), &known, ADD_KERNEL));
+        match self.wanted(&name).await? {
+            Some(Wanted::Ready(arch) | Wanted::Building(arch, _)) => Ok(Some((name, arch))),
+            Some(Wanted::Never { reason }) => {
+                wrong.add(field, format!("kernel {name} was not built: {reason}"));
+                Ok(None)
+            }
+            None => {
+                let known = self.kernel_names().await?;
+                wrong.add(field, unknown("kernel", name.as_str(), &known, ADD_KERNEL));
+                Ok(None)
+            }
         }
-        Ok(kernel)
     }
 
     async fn kernel_names(&self) -> Result<Vec<String>, EngineError> {
@@ -209,18 +212,14 @@ fn check_size(submission: &Submission, boards: &[BoardSlot], wrong: &mut Violati
 }
 
 /// The architecture that all kernels share, and the first kernel.
-fn common_arch(
-    variants: &[(Variant, Kernel)],
-    wrong: &mut Violations,
-) -> Option<(Arch, KernelName)> {
-    let (_, first) = variants.first()?;
-    let arch = first.offer.arch;
-    if variants.iter().all(|(_, kernel)| kernel.offer.arch == arch) {
-        return Some((arch, first.name.clone()));
+fn common_arch(variants: &[(Variant, Arch)], wrong: &mut Violations) -> Option<(Arch, KernelName)> {
+    let (first, arch) = variants.first()?;
+    if variants.iter().all(|(_, other)| other == arch) {
+        return Some((*arch, first.kernel.clone()));
     }
     let each: Vec<String> = variants
         .iter()
-        .map(|(_, kernel)| format!("{} is {}", kernel.name, kernel.offer.arch))
+        .map(|(variant, arch)| format!("{} is {arch}", variant.kernel))
         .collect();
     let problem = format!(
         "kernels of one job must share an architecture, or no board could run them all: {}",

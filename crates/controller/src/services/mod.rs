@@ -3,9 +3,12 @@
 mod agent;
 mod artifacts;
 mod boards;
+mod builders;
+mod builds;
 mod jobs;
 mod kernels;
 mod reports;
+mod trees;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,9 +24,12 @@ use tonic::{Status, Streaming};
 pub(crate) use agent::Agents;
 pub(crate) use artifacts::Artifacts;
 pub(crate) use boards::Boards;
+pub(crate) use builders::Builders;
+pub(crate) use builds::Builds;
 pub(crate) use jobs::Jobs;
 pub(crate) use kernels::Kernels;
 pub(crate) use reports::Reports;
+pub(crate) use trees::Trees;
 
 use crate::engine::{Engine, store_status};
 

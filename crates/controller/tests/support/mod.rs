@@ -1,12 +1,14 @@
 //! A controller on loopback and agents that follow a script.
-#![allow(dead_code, missing_docs)] // Each test program uses a part of it.
+#![allow(dead_code, missing_docs, unused_imports)] // Each test program uses a part of it.
 #![allow(clippy::unwrap_used)] // A helper of a test fails the test where it stands.
 
 mod agent;
+mod builder;
 mod kernels;
 pub(crate) mod process;
 
 pub(crate) use agent::*;
+pub(crate) use builder::*;
 pub(crate) use kernels::*;
 
 use std::net::SocketAddr;
