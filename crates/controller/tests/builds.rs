@@ -494,3 +494,23 @@ async fn a_controller_that_was_started_again_gives_its_builds_away_again() {
     );
     lab.stop().await;
 }
+
+#[tokio::test]
+async fn process_a_killed_controller_gives_its_builds_away_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut child, channel) = process::start(folder.path()).await;
+    add_tree(&channel, "linux", "/srv/linux").await.unwrap();
+    let mut builder = FakeBuilder::connect(&channel, "w1", X86).await.unwrap();
+    let build = create_build(&channel, wish(), MBOX).await.unwrap();
+    let order = builder.order().await;
+    assert!(builder.build(&channel, &order, 0, b"base").await);
+    until(async || states(&find_build(&channel, &build.id).await)[0] == "built").await;
+    child.kill().await.unwrap();
+
+    let (mut child, channel) = process::start(folder.path()).await;
+    let mut builder = FakeBuilder::connect(&channel, "w1", X86).await.unwrap();
+    let again = builder.order().await;
+    assert_eq!(again.build.id.to_string(), build.id);
+    assert_eq!((again.at.attempt, again.pending.as_slice()), (2, &[1][..]));
+    child.kill().await.unwrap();
+}
