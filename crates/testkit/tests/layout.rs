@@ -15,6 +15,7 @@ const LEVELS: [&[&str]; 6] = [
         "klab-proto",
         "klab-parse",
         "klab-kernel",
+        "klab-series",
     ],
     &["klab-compare", "klab-store", "klab-boot", "klab-measure"],
     &["klab-report", "klab-vboard"],

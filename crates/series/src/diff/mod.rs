@@ -1,0 +1,234 @@
+//! Diffs as git writes them: which files change, and whether the text is whole.
+//!
+//! [`parse`] reads what `git diff`, `git format-patch` and quilt write (git-diff(1),
+//! "Generating patch text with -p"). Counts in hunk headers are verified, binary patches
+//! are checked for their form. The content of hunks is not kept: `git am` reads the mail.
+
+mod binary;
+mod header;
+mod hunk;
+mod names;
+mod problem;
+
+use serde::Serialize;
+
+pub use problem::PatchProblem;
+
+use crate::path::PatchPath;
+use header::{FileHeader, git_header, quilt_header};
+
+/// The mode of a file in a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// 100644.
+    Regular,
+    /// 100755.
+    Executable,
+    /// 120000.
+    Symlink,
+    /// 160000.
+    Submodule,
+}
+
+impl Mode {
+    fn parse(text: &str) -> Result<Self, PatchProblem> {
+        match text.trim_end() {
+            "100644" | "100664" => Ok(Self::Regular),
+            "100755" => Ok(Self::Executable),
+            "120000" => Ok(Self::Symlink),
+            "160000" => Ok(Self::Submodule),
+            other => Err(PatchProblem::Mode {
+                found: crate::display::defuse(other),
+            }),
+        }
+    }
+}
+
+/// A blob's id in hex, often shortened.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct BlobId(String);
+
+impl BlobId {
+    fn parse(text: &str) -> Option<Self> {
+        let hex = (4..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit());
+        hex.then(|| Self(text.to_ascii_lowercase()))
+    }
+
+    /// The hex digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it stands for no file.
+    fn is_zero(&self) -> bool {
+        self.0.bytes().all(|byte| byte == b'0')
+    }
+}
+
+/// What happens to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChangeKind {
+    /// Content or mode changes.
+    Modified,
+    /// Made.
+    Added,
+    /// Removed.
+    Deleted,
+    /// Gets another path, maybe with changes.
+    Renamed,
+    /// A changed copy is made.
+    Copied,
+}
+
+/// One file of a patch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileChange {
+    /// Path after the patch; of a deleted file, the path before.
+    pub path: PatchPath,
+    /// Path before, of a file that was renamed or copied.
+    pub old_path: Option<PatchPath>,
+    /// What happens.
+    pub kind: ChangeKind,
+    /// Mode before, if told.
+    pub old_mode: Option<Mode>,
+    /// Mode after, if told.
+    pub new_mode: Option<Mode>,
+    /// Blob before; none for an added file or without an index line.
+    pub old_blob: Option<BlobId>,
+    /// Blob after; none for a deleted file or without an index line.
+    pub new_blob: Option<BlobId>,
+    /// Lines added.
+    pub insertions: u32,
+    /// Lines removed.
+    pub deletions: u32,
+    /// The change is a binary patch.
+    pub binary: bool,
+    /// Where the symbolic link leads that the patch makes or changes.
+    pub link_target: Option<String>,
+}
+
+/// A mail's text, read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Diff {
+    /// Line in which the diff begins, counted from 0.
+    pub(crate) start: usize,
+    /// The files, in order.
+    pub(crate) files: Vec<FileChange>,
+    /// Line after the last line of the diff.
+    pub(crate) end: usize,
+    /// Lines, counted from 0, of text right after a hunk that is no part of a diff.
+    pub(crate) trailing: Vec<usize>,
+}
+
+/// A problem and its line, counted from 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct At {
+    pub(crate) line: usize,
+    pub(crate) problem: PatchProblem,
+}
+
+/// The lines of a text without LF; CR stays, it may be part of a file.
+pub(crate) fn lines_of(text: &str) -> Vec<&str> {
+    text.strip_suffix('\n')
+        .unwrap_or(text)
+        .split('\n')
+        .collect()
+}
+
+/// Where the diff of a text begins, if there is one.
+pub(crate) fn find_start(lines: &[&str]) -> Option<usize> {
+    (0..lines.len()).find(|at| starts_git(lines[*at]) || starts_quilt(&lines[*at..]))
+}
+
+fn starts_git(line: &str) -> bool {
+    line.starts_with("diff --git ")
+}
+
+/// `--- a/x`, `+++ b/x`, `@@ ...` in three lines.
+fn starts_quilt(lines: &[&str]) -> bool {
+    matches!(lines, [old, new, hunk, ..]
+        if old.starts_with("--- ") && new.starts_with("+++ ") && hunk.starts_with("@@ -"))
+}
+
+/// Reads the diff in a text.
+///
+/// # Errors
+/// [`At`] with the line. A text without a diff has no files; that is no error here.
+pub(crate) fn parse(lines: &[&str]) -> Result<Diff, At> {
+    let Some(start) = find_start(lines) else {
+        return Ok(Diff::default());
+    };
+    let mut diff = Diff {
+        start,
+        ..Diff::default()
+    };
+    let mut at = start;
+    while at < lines.len() {
+        let line = lines[at];
+        let header = if starts_git(line) {
+            git_header(lines, &mut at)?
+        } else if starts_quilt(&lines[at..]) {
+            quilt_header(lines, &mut at)?
+        } else if line.starts_with("@@ -") {
+            let problem = PatchProblem::StrayHunk;
+            return Err(At { line: at, problem });
+        } else {
+            at += 1;
+            continue;
+        };
+        let file = body(header, lines, &mut at, &mut diff)?;
+        diff.files.push(file);
+        diff.end = at;
+    }
+    Ok(diff)
+}
+
+/// What follows a file's header: hunks, a binary patch, or nothing.
+fn body(
+    header: FileHeader,
+    lines: &[&str],
+    at: &mut usize,
+    diff: &mut Diff,
+) -> Result<FileChange, At> {
+    let begins = *at;
+    let fail = |line: usize, problem: PatchProblem| At { line, problem };
+    let mut file = header
+        .finish()
+        .map_err(|problem| fail(begins.saturating_sub(1), problem))?;
+    let mut link = String::new();
+    if lines
+        .get(*at)
+        .is_some_and(|line| *line == "GIT binary patch")
+    {
+        binary::skip(lines, at)?;
+        file.binary = true;
+    } else if lines
+        .get(*at)
+        .is_some_and(|line| line.starts_with("Binary files "))
+    {
+        let path = file.path.to_string();
+        return Err(fail(*at, PatchProblem::BinaryLeftOut { path }));
+    } else {
+        let mut hunks = 0;
+        while lines.get(*at).is_some_and(|line| line.starts_with("@@ -")) {
+            let counts = hunk::read(lines, at, file.path.as_str(), &mut link)?;
+            file.insertions = file.insertions.saturating_add(counts.insertions);
+            file.deletions = file.deletions.saturating_add(counts.deletions);
+            hunks += 1;
+        }
+        if hunks > 0 {
+            hunk::check_after(lines, *at, file.path.as_str(), &mut diff.trailing)?;
+        }
+    }
+    if file.new_mode == Some(Mode::Symlink) && file.kind != ChangeKind::Deleted && !link.is_empty()
+    {
+        file.link_target = Some(link);
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests;
