@@ -187,7 +187,7 @@ pub(crate) fn diff(path: &str) -> String {
 }
 
 /// A mail by hand.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(crate) struct Letter {
     pub id: String,
     pub subject: String,
