@@ -40,6 +40,9 @@ pub(crate) enum Command {
     /// Check and show plans.
     #[command(subcommand)]
     Plan(PlanCommand),
+    /// Show patch series.
+    #[command(subcommand)]
+    Series(SeriesCommand),
     /// Add and list kernels.
     #[command(subcommand)]
     Kernel(KernelCommand),
@@ -94,6 +97,22 @@ pub(crate) enum PlanCommand {
     },
     /// List the built-in plans.
     List,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SeriesCommand {
+    /// Show what is understood of a series: its patches, its base, and what is wrong with it.
+    Show {
+        /// A mailbox, a mail, a patch, a maildir, a folder of patches, `-` for standard
+        /// input, or TREE:BASE..TOPIC for commits of a git tree.
+        file: PathBuf,
+        /// The revision to take; the newest if absent.
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        revision: Option<u32>,
+        /// A git tree in which to look for the base.
+        #[arg(long, value_name = "PATH")]
+        tree: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Subcommand)]

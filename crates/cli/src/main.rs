@@ -19,6 +19,7 @@ mod output;
 mod plans;
 mod processes;
 mod progress;
+mod series;
 mod submit;
 mod vboards;
 mod watch;
@@ -59,6 +60,7 @@ async fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
     let global = &arguments.global;
     match arguments.command {
         Command::Plan(command) => plans::run(global, command),
+        Command::Series(command) => series::run(global, command),
         Command::Kernel(command) => kernels::run(global, command).await,
         Command::Submit(submit) => submit::run(global, submit).await,
         Command::Jobs => jobs::list(global).await,

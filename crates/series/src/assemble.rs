@@ -36,7 +36,7 @@ pub(crate) fn assemble(
         .filter(whole)
         .map(|other| other.revision)
         .collect();
-    chosen.check(&mails, &whole)?;
+    chosen.check(source, &mails, &whole)?;
     let others: BTreeSet<u32> = candidates
         .iter()
         .map(|candidate| candidate.revision)
@@ -79,10 +79,12 @@ fn choose<'a>(
     match fitting.as_slice() {
         [one] => Ok(one),
         [] => Err(SeriesError::NoRevision {
+            source_name: source.to_owned(),
             wanted,
             found: list(&candidates.iter().collect::<Vec<_>>()),
         }),
         several => Err(SeriesError::Ambiguous {
+            source_name: source.to_owned(),
             found: list(several),
         }),
     }

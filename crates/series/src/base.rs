@@ -94,7 +94,8 @@ pub fn find_base(series: &Series, tree: &Path) -> Result<BaseFinding, SeriesErro
             warnings,
         });
     }
-    let (best, matched) = guess(&git, &files, series.date)?;
+    let named = series.dependencies.base_commit();
+    let (best, matched) = guess(&git, &files, named, series.date)?;
     let total = files.len();
     if matched < total {
         let reference = best.name.clone();
@@ -238,11 +239,13 @@ fn references(git: &Git) -> Result<Vec<Reference>, SeriesError> {
 fn guess(
     git: &Git,
     files: &[Expected],
+    named: Option<&str>,
     sent: Option<Timestamp>,
 ) -> Result<(Reference, usize), SeriesError> {
     let references = references(git)?;
     let nothing = || SeriesError::NoBase {
         tree: git.tree().to_owned(),
+        named: named.map(str::to_owned),
         references: references.len(),
     };
     let known = known(git, files)?;

@@ -141,53 +141,74 @@ impl Candidate {
 
     /// Whether every patch is there, once.
     pub(crate) fn is_whole(&self, mails: &[Classified]) -> bool {
-        self.check(mails, &[]).is_ok()
+        self.check("", mails, &[]).is_ok()
     }
 
     /// Refuses what is no whole series; `whole` are revisions that are.
-    pub(crate) fn check(&self, mails: &[Classified], whole: &[u32]) -> Result<(), SeriesError> {
-        let place = |index: usize| mails[index].mail.place.clone();
+    pub(crate) fn check(
+        &self,
+        source: &str,
+        mails: &[Classified],
+        whole: &[u32],
+    ) -> Result<(), SeriesError> {
         let Some(total) = self.total else {
-            let ordered = self.patches.iter().all(|index| mails[*index].mail.ordered);
-            return match self.patches.as_slice() {
-                [_, second, ..] if !ordered => Err(SeriesError::Unnumbered {
-                    count: self.patches.len(),
-                    place: place(*second),
-                }),
-                _ => Ok(()),
-            };
+            return self.check_order(mails);
         };
-        for index in self.patches.iter().chain(&self.covers) {
-            if total > MAX_PATCHES {
-                let place = place(*index);
-                return Err(SeriesError::TooManyPatches { place, total });
-            }
-            let number = mails[*index].number();
-            if number > total {
-                return Err(SeriesError::Patch {
-                    place: place(*index),
-                    line: None,
-                    problem: Box::new(PatchProblem::Number { number, total }),
-                });
-            }
-        }
-        for pair in self.patches.windows(2).chain(self.covers.windows(2)) {
-            let (first, second) = (pair[0], pair[1]);
-            if mails[first].number() == mails[second].number() {
-                return Err(SeriesError::TwoPatches {
-                    number: mails[first].number(),
-                    first: Box::new(place(first)),
-                    second: Box::new(place(second)),
-                });
-            }
-        }
+        self.check_numbers(mails, total)?;
+        self.check_twice(mails)?;
         match self.missing(mails) {
             none if none.is_empty() => Ok(()),
             missing => Err(SeriesError::Missing {
+                source_name: source.to_owned(),
                 missing,
                 total,
                 whole: whole.to_vec(),
             }),
         }
+    }
+
+    /// Patches without numbers have an order only if git wrote it.
+    fn check_order(&self, mails: &[Classified]) -> Result<(), SeriesError> {
+        let ordered = self.patches.iter().all(|index| mails[*index].mail.ordered);
+        match self.patches.as_slice() {
+            [_, second, ..] if !ordered => Err(SeriesError::Unnumbered {
+                count: self.patches.len(),
+                place: mails[*second].mail.place.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_numbers(&self, mails: &[Classified], total: u32) -> Result<(), SeriesError> {
+        for index in self.patches.iter().chain(&self.covers) {
+            let place = mails[*index].mail.place.clone();
+            let number = mails[*index].number();
+            if total > MAX_PATCHES {
+                return Err(SeriesError::TooManyPatches { place, total });
+            }
+            if number > total {
+                return Err(SeriesError::Patch {
+                    place,
+                    line: None,
+                    problem: Box::new(PatchProblem::Number { number, total }),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_twice(&self, mails: &[Classified]) -> Result<(), SeriesError> {
+        let place = |index: usize| Box::new(mails[index].mail.place.clone());
+        for pair in self.patches.windows(2).chain(self.covers.windows(2)) {
+            let (first, second) = (pair[0], pair[1]);
+            if mails[first].number() == mails[second].number() {
+                return Err(SeriesError::TwoPatches {
+                    number: mails[first].number(),
+                    first: place(first),
+                    second: place(second),
+                });
+            }
+        }
+        Ok(())
     }
 }

@@ -70,6 +70,13 @@ fn whole_one(others: &[u32]) -> String {
     }
 }
 
+fn absent(named: &Option<String>) -> String {
+    let said = named
+        .as_ref()
+        .map(|commit| format!("base commit {commit} is not in the tree, and "));
+    said.unwrap_or_default()
+}
+
 fn at_line(line: &Option<String>) -> String {
     line.as_ref()
         .map(|line| format!(", {line}"))
@@ -169,8 +176,10 @@ pub enum SeriesError {
         problem: Box<PatchProblem>,
     },
     /// The revision asked for is not there.
-    #[error("no v{wanted} here; there is:{}", list(.found))]
+    #[error("{}: no v{wanted} here; there is:{}", defuse(.source_name), list(.found))]
     NoRevision {
+        /// The source.
+        source_name: String,
         /// What was asked for.
         wanted: u32,
         /// What there is.
@@ -178,10 +187,12 @@ pub enum SeriesError {
     },
     /// Several series of one revision.
     #[error(
-        "several series of one revision; keep the mails of one, or get it with `b4 am`. There \
-         is:{}", list(.found)
+        "{}: several series of one revision; keep the mails of one, or get it with `b4 am`. There \
+         is:{}", defuse(.source_name), list(.found)
     )]
     Ambiguous {
+        /// The source.
+        source_name: String,
         /// What there is.
         found: Vec<SeriesChoice>,
     },
@@ -207,8 +218,13 @@ pub enum SeriesError {
         second: Box<Place>,
     },
     /// Not all patches are there.
-    #[error("{}{}{}", numbers(.missing, *.total), ": get the whole thread with `b4 mbox` or `b4 am`", whole_one(.whole))]
+    #[error(
+        "{}: {}: get the whole thread with `b4 mbox` or `b4 am`{}",
+        defuse(.source_name), numbers(.missing, *.total), whole_one(.whole)
+    )]
     Missing {
+        /// The source.
+        source_name: String,
         /// The numbers, ascending.
         missing: Vec<u32>,
         /// Patches of the series.
@@ -256,14 +272,16 @@ pub enum SeriesError {
     },
     /// No tag and no branch has what the patches change.
     #[error(
-        "{}: no tag and no branch ({references} compared) has the files that this series changes \
+        "{}: {}no tag and no branch ({references} compared) has the files that this series changes \
          as it expects them: is it for another tree? Fetch what it is based on, or name the base \
          with `git format-patch --base`",
-        defuse(&.tree.display().to_string())
+        defuse(&.tree.display().to_string()), absent(.named)
     )]
     NoBase {
         /// The tree.
         tree: PathBuf,
+        /// The base that the series names, if it is not in the tree.
+        named: Option<String>,
         /// Tags and branches that were compared.
         references: usize,
     },

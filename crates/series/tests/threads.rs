@@ -103,7 +103,7 @@ fn the_newest_revision_is_taken_or_the_one_asked_for() {
 fn a_newest_revision_with_gaps_names_the_whole_one() {
     let mut letters = [thread(1), thread(2)].concat();
     letters.remove(4);
-    insta::assert_snapshot!(refused(&letters), @"1/2 is missing: get the whole thread with `b4 mbox` or `b4 am`; v1 is whole: choose it with --revision 1");
+    insta::assert_snapshot!(refused(&letters), @"thread.mbox: 1/2 is missing: get the whole thread with `b4 mbox` or `b4 am`; v1 is whole: choose it with --revision 1");
     assert_eq!(revision(&mbox(&letters), 1).expect("a series").revision, 1);
 }
 
@@ -122,11 +122,11 @@ fn a_missing_patch_is_refused() {
             .collect()
     };
     assert!(read(&mbox(&eight(&[]))).is_ok());
-    insta::assert_snapshot!(refused(&eight(&[3])), @"3/8 is missing: get the whole thread with `b4 mbox` or `b4 am`");
-    insta::assert_snapshot!(refused(&eight(&[1, 8])), @"1/8, 8/8 are missing: get the whole thread with `b4 mbox` or `b4 am`");
-    insta::assert_snapshot!(refused(&thread(1)[..1]), @"1/2, 2/2 are missing: get the whole thread with `b4 mbox` or `b4 am`");
+    insta::assert_snapshot!(refused(&eight(&[3])), @"thread.mbox: 3/8 is missing: get the whole thread with `b4 mbox` or `b4 am`");
+    insta::assert_snapshot!(refused(&eight(&[1, 8])), @"thread.mbox: 1/8, 8/8 are missing: get the whole thread with `b4 mbox` or `b4 am`");
+    insta::assert_snapshot!(refused(&thread(1)[..1]), @"thread.mbox: 1/2, 2/2 are missing: get the whole thread with `b4 mbox` or `b4 am`");
     let one = patch("p", "[PATCH 007/900] mm: 7", "p");
-    insta::assert_snapshot!(refused(&[one]), @"1/900, 2/900, 3/900, 4/900, 5/900, 6/900, 8/900, 9/900, 891 more are missing: get the whole thread with `b4 mbox` or `b4 am`");
+    insta::assert_snapshot!(refused(&[one]), @"thread.mbox: 1/900, 2/900, 3/900, 4/900, 5/900, 6/900, 8/900, 9/900, 891 more are missing: get the whole thread with `b4 mbox` or `b4 am`");
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn several_series_of_one_revision_are_listed() {
     ]
     .into();
     insta::assert_snapshot!(refused(&[thread(1), other.clone()].concat()), @r"
-    several series of one revision; keep the mails of one, or get it with `b4 am`. There is:
+    thread.mbox: several series of one revision; keep the mails of one, or get it with `b4 am`. There is:
       v1, 2 of 2 patches: mm: faster
       v1, 2 of 3 patches: net: slower
     ");
@@ -170,13 +170,13 @@ fn several_series_of_one_revision_are_listed() {
         })
         .collect();
     insta::assert_snapshot!(refused(&[thread(1), same].concat()), @r"
-    several series of one revision; keep the mails of one, or get it with `b4 am`. There is:
+    thread.mbox: several series of one revision; keep the mails of one, or get it with `b4 am`. There is:
       v1, 2 of 2 patches: mm: faster
       v1, 2 of 2 patches: net: faster
     ");
     let single = patch("s", "[PATCH] fs: single", "s");
     insta::assert_snapshot!(refused(&[thread(1), vec![single]].concat()), @r"
-    several series of one revision; keep the mails of one, or get it with `b4 am`. There is:
+    thread.mbox: several series of one revision; keep the mails of one, or get it with `b4 am`. There is:
       v1, 1 patch: fs: single
       v1, 2 of 2 patches: mm: faster
     ");

@@ -10,6 +10,8 @@ mod hunk;
 mod names;
 mod problem;
 
+use std::fmt;
+
 use serde::Serialize;
 
 pub use problem::PatchProblem;
@@ -42,6 +44,25 @@ impl Mode {
                 found: crate::display::defuse(other),
             }),
         }
+    }
+}
+
+impl Mode {
+    /// Whether it is the mode of most files, 100644.
+    pub fn is_regular(self) -> bool {
+        self == Self::Regular
+    }
+}
+
+/// As git writes it, in octal.
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Regular => "100644",
+            Self::Executable => "100755",
+            Self::Symlink => "120000",
+            Self::Submodule => "160000",
+        })
     }
 }
 

@@ -124,7 +124,7 @@ pub enum PatchProblem {
         path: String,
     },
     /// A damaged binary patch.
-    #[error("binary patch: {found}; {MEND}")]
+    #[error("the binary patch {found}; {MEND}")]
     Binary {
         /// What is wrong.
         found: &'static str,
