@@ -92,10 +92,10 @@ fn choose<'a>(
 
 fn no_patch(source: &str, mails: &[Classified]) -> SeriesError {
     match mails.iter().find(|mail| mail.role == Role::Announcement) {
-        Some(announcement) => SeriesError::Patch {
-            place: announcement.mail.place.clone(),
+        Some(Classified { mail, .. }) => SeriesError::Patch {
+            place: mail.place.clone(),
             line: None,
-            problem: Box::new(PatchProblem::NoDiff),
+            problem: Box::new(mail.body.damage.clone().unwrap_or(PatchProblem::NoDiff)),
         },
         None => SeriesError::NoPatch {
             source_name: source.to_owned(),

@@ -209,9 +209,14 @@ fn revision(word: &str) -> Option<u32> {
 
 fn position(word: &str) -> Option<Position> {
     let (number_text, total) = word.split_once('/')?;
+    // What is too large for a number is too large for a series, and refused as that.
+    let saturated = |text: &str| {
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        digits.then(|| text.parse().unwrap_or(u32::MAX))
+    };
     Some(Position {
-        number: number(number_text)?,
-        total: number(total)?,
+        number: saturated(number_text)?,
+        total: saturated(total)?,
     })
 }
 

@@ -50,10 +50,19 @@ impl Links {
                 target: defuse(target),
             });
         }
-        if let (ChangeKind::Renamed, Some(old)) = (file.kind, &file.old_path)
-            && self.0.remove(old.as_str())
-        {
-            self.0.insert(path.to_owned());
+        if file.new_mode == Some(Mode::Symlink) && file.binary {
+            return Err(PatchProblem::LinkBinary {
+                path: path.to_owned(),
+            });
+        }
+        if let Some(old) = &file.old_path {
+            let moved = match file.kind {
+                ChangeKind::Renamed => self.0.remove(old.as_str()),
+                _ => self.0.contains(old.as_str()),
+            };
+            if moved {
+                self.0.insert(path.to_owned());
+            }
         }
         match (file.kind, file.new_mode) {
             (ChangeKind::Deleted, _) => self.0.remove(path),

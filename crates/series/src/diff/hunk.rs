@@ -101,6 +101,7 @@ pub(super) fn check_after(
     lines: &[&str],
     at: usize,
     path: &str,
+    header: &str,
     trailing: &mut Vec<usize>,
 ) -> Result<(), At> {
     let Some(line) = lines.get(at).map(|line| line.trim_end_matches('\r')) else {
@@ -116,7 +117,7 @@ pub(super) fn check_after(
     } else if line.starts_with([' ', '+', '-']) {
         let problem = PatchProblem::HunkTooLong {
             path: path.to_owned(),
-            header: "@@".to_owned(),
+            header: defuse(header),
         };
         Err(At { line: at, problem })
     } else {

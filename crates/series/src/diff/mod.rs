@@ -233,15 +233,15 @@ fn body(
         let path = file.path.to_string();
         return Err(fail(*at, PatchProblem::BinaryLeftOut { path }));
     } else {
-        let mut hunks = 0;
-        while lines.get(*at).is_some_and(|line| line.starts_with("@@ -")) {
+        let mut last = None;
+        while let Some(hunk) = lines.get(*at).filter(|line| line.starts_with("@@ -")) {
             let counts = hunk::read(lines, at, file.path.as_str(), &mut link)?;
             file.insertions = file.insertions.saturating_add(counts.insertions);
             file.deletions = file.deletions.saturating_add(counts.deletions);
-            hunks += 1;
+            last = Some(*hunk);
         }
-        if hunks > 0 {
-            hunk::check_after(lines, *at, file.path.as_str(), &mut diff.trailing)?;
+        if let Some(last) = last {
+            hunk::check_after(lines, *at, file.path.as_str(), last, &mut diff.trailing)?;
         }
     }
     if file.new_mode == Some(Mode::Symlink) && file.kind != ChangeKind::Deleted && !link.is_empty()

@@ -23,6 +23,15 @@ pub enum PatchProblem {
         /// Where it leads.
         target: String,
     },
+    /// A symbolic link whose target cannot be read.
+    #[error(
+        "symbolic link {path} is in a binary patch, which hides where it leads: make the patch \
+         again with `git format-patch --text`"
+    )]
+    LinkBinary {
+        /// The link.
+        path: String,
+    },
     /// A file behind a link that the series made.
     #[error("{path} would be written through {link}, a symbolic link that the series makes")]
     ThroughLink {
