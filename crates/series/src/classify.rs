@@ -1,6 +1,6 @@
 //! What each mail of a source is: cover letter, patch, reply, or nothing of interest.
 
-use crate::diff::{find_start, lines_of};
+use crate::diff::find_start;
 use crate::mail::Mail;
 use crate::subject::{Lead, Position};
 
@@ -32,14 +32,14 @@ pub(crate) struct Classified {
 
 impl Classified {
     pub(crate) fn new(mail: Mail) -> Self {
-        let lines = lines_of(&mail.body.patch);
-        let start = find_start(&lines);
-        let diff = start.map(|start| {
-            let patch = lines[start..].iter().take_while(|line| **line != "-- ");
-            let lines: Vec<&str> = patch.map(|line| line.trim_end_matches('\r')).collect();
-            lines.join("\n").trim_end().to_owned()
+        let diff = find_start(&mail.body.patch).map(|start| {
+            let lines = mail.body.patch[start..]
+                .lines()
+                .take_while(|line| *line != "-- ");
+            let patch: String = lines.flat_map(|line| [line, "\n"]).collect();
+            patch.trim_end().to_owned()
         });
-        let role = role(&mail, start.is_some());
+        let role = role(&mail, diff.is_some());
         Self { mail, role, diff }
     }
 

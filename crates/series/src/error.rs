@@ -37,8 +37,13 @@ impl fmt::Display for SeriesChoice {
 }
 
 fn list(choices: &[SeriesChoice]) -> String {
-    let line = |choice: &SeriesChoice| format!("\n  {choice}");
-    choices.iter().map(line).collect()
+    const SHOWN: usize = 20;
+    let shown = choices.iter().take(SHOWN);
+    let mut list: String = shown.map(|choice| format!("\n  {choice}")).collect();
+    if choices.len() > SHOWN {
+        list.push_str(&format!("\n  and {} more", choices.len() - SHOWN));
+    }
+    list
 }
 
 fn numbers(numbers: &[u32], total: u32) -> String {

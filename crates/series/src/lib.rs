@@ -3,7 +3,7 @@
 //! ```text
 //! mbox | .gz | maildir | folder | .patch | stdin | git range        source, mbox, range
 //!      -> mails: headers, text in two readings, role                mail, body, classify
-//!      -> one series: revision chosen, ordered by n/m, complete     candidate, assemble
+//!      -> one series: revision chosen, ordered by n/m, complete     candidate, builder
 //!      -> its base: named, or guessed from blob ids in a tree       base, git
 //!      -> its variants: base, +1, +1..2, v2                         variants
 //! ```
@@ -20,6 +20,7 @@
 mod assemble;
 mod base;
 mod body;
+mod builder;
 mod candidate;
 mod classify;
 mod diff;

@@ -10,6 +10,8 @@ pub const MAX_MAILS: usize = 10_000;
 pub const MAX_HEADER: usize = 256 << 10;
 /// Patches of one series: the reviews of stable kernels reach about 1200.
 pub const MAX_PATCHES: u32 = 4096;
+/// Trailers that are kept of the replies to one patch, and prerequisites of one series.
+pub const MAX_TRAILERS: usize = 1000;
 /// Bytes of a path: Linux's own limit.
 pub const MAX_PATH: usize = 4096;
 /// Files whose blobs are looked for when a base is guessed: more do not make the guess surer.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use klab_model::Timestamp;
 
 use crate::diff::FileChange;
+use crate::limits::MAX_TRAILERS;
 use crate::mail::{Person, has_crlf_header};
 use crate::mbox::with_lf;
 use crate::place::Place;
@@ -109,7 +110,7 @@ impl Dependencies {
             (&mut self.others, other.others),
         ] {
             for value in from {
-                if !into.contains(&value) {
+                if into.len() < MAX_TRAILERS && !into.contains(&value) {
                     into.push(value);
                 }
             }

@@ -102,7 +102,7 @@ pub(super) fn check_after(
     at: usize,
     path: &str,
     header: &str,
-    trailing: &mut Vec<usize>,
+    trailing: &mut Vec<String>,
 ) -> Result<(), At> {
     let Some(line) = lines.get(at).map(|line| line.trim_end_matches('\r')) else {
         return Ok(());
@@ -121,7 +121,7 @@ pub(super) fn check_after(
         };
         Err(At { line: at, problem })
     } else {
-        trailing.push(at);
+        trailing.push(line.to_owned());
         Ok(())
     }
 }

@@ -11,6 +11,7 @@ mod names;
 mod problem;
 
 use std::fmt;
+use std::ops::Range;
 
 use serde::Serialize;
 
@@ -135,13 +136,13 @@ pub struct FileChange {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Diff {
     /// Line in which the diff begins, counted from 0.
-    pub(crate) start: usize,
+    pub(crate) line: usize,
+    /// The bytes of the text from the first line of the diff to its last one.
+    pub(crate) span: Range<usize>,
     /// The files, in order.
     pub(crate) files: Vec<FileChange>,
-    /// Line after the last line of the diff.
-    pub(crate) end: usize,
-    /// Lines, counted from 0, of text right after a hunk that is no part of a diff.
-    pub(crate) trailing: Vec<usize>,
+    /// Lines of text right after a hunk that are no part of a diff.
+    pub(crate) trailing: Vec<String>,
 }
 
 /// A problem and its line, counted from 0.
@@ -151,17 +152,17 @@ pub(crate) struct At {
     pub(crate) problem: PatchProblem,
 }
 
-/// The lines of a text without LF; CR stays, it may be part of a file.
-pub(crate) fn lines_of(text: &str) -> Vec<&str> {
-    text.strip_suffix('\n')
-        .unwrap_or(text)
-        .split('\n')
-        .collect()
-}
-
-/// Where the diff of a text begins, if there is one.
-pub(crate) fn find_start(lines: &[&str]) -> Option<usize> {
-    (0..lines.len()).find(|at| starts_git(lines[*at]) || starts_quilt(&lines[*at..]))
+/// Where the diff of a text begins, if there is one: the byte.
+pub(crate) fn find_start(text: &str) -> Option<usize> {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let quilt = || starts_quilt(&text[at..].split('\n').take(3).collect::<Vec<_>>());
+        if starts_git(line) || (line.starts_with("--- ") && quilt()) {
+            return Some(at);
+        }
+        at += line.len();
+    }
+    None
 }
 
 fn starts_git(line: &str) -> bool {
@@ -178,15 +179,35 @@ fn starts_quilt(lines: &[&str]) -> bool {
 ///
 /// # Errors
 /// [`At`] with the line. A text without a diff has no files; that is no error here.
-pub(crate) fn parse(lines: &[&str]) -> Result<Diff, At> {
-    let Some(start) = find_start(lines) else {
+pub(crate) fn parse(text: &str) -> Result<Diff, At> {
+    let Some(start) = find_start(text) else {
         return Ok(Diff::default());
     };
+    let (before, text) = text.split_at(start);
+    let begins = before.bytes().filter(|byte| *byte == b'\n').count();
+    // CR stays, it may be part of a file.
+    let lines: Vec<&str> = text
+        .strip_suffix('\n')
+        .unwrap_or(text)
+        .split('\n')
+        .collect();
     let mut diff = Diff {
-        start,
+        line: begins,
         ..Diff::default()
     };
-    let mut at = start;
+    let end = read_files(&lines, &mut diff).map_err(|at| At {
+        line: begins + at.line,
+        ..at
+    })?;
+    let length: usize = lines[..end].iter().map(|line| line.len() + 1).sum();
+    // The last line may have no LF.
+    diff.span = start..start + length.min(text.len());
+    Ok(diff)
+}
+
+/// Reads all files; gives the line after the last one.
+fn read_files(lines: &[&str], diff: &mut Diff) -> Result<usize, At> {
+    let (mut at, mut end) = (0, 0);
     while at < lines.len() {
         let line = lines[at];
         let header = if starts_git(line) {
@@ -200,11 +221,11 @@ pub(crate) fn parse(lines: &[&str]) -> Result<Diff, At> {
             at += 1;
             continue;
         };
-        let file = body(header, lines, &mut at, &mut diff)?;
+        let file = body(header, lines, &mut at, diff)?;
         diff.files.push(file);
-        diff.end = at;
+        end = at;
     }
-    Ok(diff)
+    Ok(end)
 }
 
 /// What follows a file's header: hunks, a binary patch, or nothing.
