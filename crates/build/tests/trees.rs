@@ -1,0 +1,213 @@
+//! Trees: mirrors of repositories that are never touched.
+#![allow(missing_docs)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use klab_build::{BuildError, BuildEvent, Stage, TreeSource, Trees};
+use support::{Desk, tree_name};
+
+/// Path, time and content of every file below a folder.
+fn picture(folder: &Path) -> BTreeMap<String, (i64, Vec<u8>)> {
+    let mut files = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("folder") {
+            let path = entry.expect("entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let time = path.metadata().expect("file").mtime();
+                let bytes = fs::read(&path).expect("file");
+                files.insert(path.display().to_string(), (time, bytes));
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn a_tree_shares_its_objects_and_leaves_the_source_alone() {
+    let mut desk = Desk::with(&[("Makefile", "all:\n")]);
+    let first = desk.git(&["rev-parse", "HEAD"]);
+    desk.write(&[("not-committed", "x")]);
+    let before = picture(&desk.repo());
+    let tree = desk.tree();
+    let commit = desk
+        .watched(|w| tree.resolve("master", w))
+        .expect("a commit");
+    assert_eq!(commit.id.as_str(), first);
+    assert_eq!(picture(&desk.repo()), before);
+    let object = format!("objects/{}/{}", &first[..2], &first[2..]);
+    let theirs = fs::metadata(desk.repo().join(".git").join(&object)).expect("their object");
+    let ours = fs::metadata(desk.klab().join("trees/linux.git").join(&object)).expect("ours");
+    assert_eq!(
+        (ours.dev(), ours.ino()),
+        (theirs.dev(), theirs.ino()),
+        "copied"
+    );
+    assert!(desk.events.contains(&BuildEvent::Stage(Stage::Fetching)));
+    assert_eq!(desk.trees().list().expect("list"), [tree_name("linux")]);
+}
+
+#[test]
+fn a_fetch_brings_what_is_new_and_forgets_what_is_gone() {
+    let mut desk = Desk::with(&[("a", "1\n")]);
+    desk.git(&["branch", "topic"]);
+    let tree = desk.tree();
+    let second = desk.commit("second", &[("a", "2\n")]);
+    desk.git(&["tag", "v1"]);
+    desk.git(&["branch", "--delete", "--force", "topic"]);
+    assert!(desk.watched(|w| tree.resolve("v1", w)).is_err());
+    desk.watched(|w| tree.fetch(w)).expect("fetches");
+    for name in ["v1", "master", "HEAD", &second, &second[..10]] {
+        let commit = desk.watched(|w| tree.resolve(name, w)).expect(name);
+        assert_eq!(commit.id.as_str(), second, "{name}");
+    }
+    let before = desk
+        .watched(|w| tree.resolve("HEAD~1", w))
+        .expect("its parent");
+    assert_ne!(before.id.as_str(), second);
+    assert!(desk.watched(|w| tree.resolve("topic", w)).is_err());
+}
+
+#[test]
+fn a_commit_on_no_branch_is_found_where_the_work_tree_stands() {
+    let mut desk = Desk::with(&[("a", "1\n")]);
+    let tree = desk.tree();
+    desk.git(&["checkout", "--quiet", "--detach"]);
+    let loose = desk.commit("loose", &[("a", "2\n")]);
+    desk.watched(|w| tree.fetch(w)).expect("fetches");
+    let found = desk.watched(|w| tree.resolve("HEAD", w)).expect("a commit");
+    assert_eq!(found.id.as_str(), loose);
+}
+
+#[test]
+fn revisions_that_are_options_or_nothing_are_refused() {
+    let mut desk = Desk::with(&[("a", "1\n")]);
+    let tree = desk.tree();
+    for bad in [
+        "",
+        "-h",
+        "--all",
+        "no-such",
+        "a b",
+        "master:a",
+        "v1\n",
+        &"x".repeat(500),
+    ] {
+        let error = desk.watched(|w| tree.resolve(bad, w)).expect_err(bad);
+        assert!(
+            matches!(error, BuildError::NoCommit { .. }),
+            "{bad:?}: {error}"
+        );
+    }
+}
+
+#[test]
+fn a_name_stands_for_one_source() {
+    let mut desk = Desk::with(&[("a", "1\n")]);
+    desk.tree();
+    desk.tree();
+    let other = Desk::with(&[("b", "1\n")]);
+    let trees = desk.trees();
+    let source = TreeSource::Path(other.repo());
+    let error = desk
+        .watched(|w| trees.add(&tree_name("linux"), &source, w))
+        .expect_err("taken");
+    assert!(matches!(error, BuildError::TreeTaken { .. }), "{error}");
+    let error = trees.tree(&tree_name("stable")).expect_err("unknown");
+    assert_eq!(error.to_string(), "no tree stable; there is linux");
+}
+
+#[test]
+fn a_source_that_is_no_repository_leaves_nothing_behind() {
+    let mut desk = Desk::with(&[("a", "1\n")]);
+    let trees = desk.trees();
+    let source = TreeSource::Path(desk.path().to_owned());
+    let name = tree_name("linux");
+    let error = desk
+        .watched(|w| trees.add(&name, &source, w))
+        .expect_err("no repository");
+    assert!(matches!(error, BuildError::Git { .. }), "{error}");
+    assert!(trees.list().expect("list").is_empty());
+    desk.tree();
+}
+
+#[test]
+fn a_url_is_fetched_and_a_gone_source_is_told() {
+    let mut desk = Desk::with(&[("a", "1\n")]);
+    let trees = desk.trees();
+    let url = format!("file://{}", desk.repo().display());
+    let source = TreeSource::parse(&url).expect("a URL");
+    let name = tree_name("linux");
+    let tree = desk
+        .watched(|w| trees.add(&name, &source, w))
+        .expect("is added");
+    assert!(
+        desk.events
+            .iter()
+            .any(|event| matches!(event, BuildEvent::Transfer(_)))
+    );
+    fs::rename(desk.repo(), desk.path().join("moved")).expect("rename");
+    let error = desk.watched(|w| tree.fetch(w)).expect_err("gone");
+    assert!(error.to_string().contains("git fetch"), "{error}");
+    assert!(desk.watched(|w| tree.resolve("master", w)).is_ok());
+}
+
+#[test]
+fn hooks_and_configuration_of_others_do_nothing() {
+    let mut desk = Desk::with(&[("a", "1\n")]);
+    let proof = desk.path().join("ran");
+    for hook in [
+        "post-checkout",
+        "applypatch-msg",
+        "post-applypatch",
+        "reference-transaction",
+    ] {
+        let path = desk.repo().join(".git/hooks").join(hook);
+        fs::create_dir_all(path.parent().expect("folder")).expect("folder");
+        fs::write(&path, format!("#!/bin/sh\ntouch {}\n", proof.display())).expect("hook");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("mode");
+    }
+    desk.git(&[
+        "config",
+        "core.fsmonitor",
+        &format!("touch {}", proof.display()),
+    ]);
+    desk.commit("second", &[("a", "2\n")]);
+    let _ = fs::remove_file(&proof);
+    let mails = desk.mails("HEAD~1");
+    let tree = desk.tree();
+    let base = desk.watched(|w| tree.resolve("HEAD~1", w)).expect("base");
+    let patch = [klab_build::RawPatch {
+        mail: &mails[0],
+        keep_cr: false,
+    }];
+    let applied = desk
+        .watched(|w| tree.apply(&base, &patch, w))
+        .expect("applies");
+    assert_eq!(applied.commits.len(), 1);
+    assert!(!proof.exists(), "something of the source ran");
+}
+
+#[test]
+fn folders_that_make_refuses_are_refused_at_once() {
+    let desk = Desk::new();
+    for name in ["with blank", "with:colon"] {
+        let error = Trees::open(&desk.path().join(name)).expect_err(name);
+        assert!(matches!(error, BuildError::Folder { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_cancelled_token_stops_before_anything_happens() {
+    let mut desk = Desk::with(&[("a", "1\n")]);
+    desk.cancel.cancel();
+    assert!(matches!(desk.add("linux"), Err(BuildError::Cancelled)));
+    assert!(desk.trees().list().expect("list").is_empty());
+}
