@@ -3,9 +3,13 @@
 use std::io;
 use std::path::PathBuf;
 
-use klab_model::{Failure, TreeName};
+use klab_kernel::KernelError;
+use klab_model::{Arch, Failure, TreeName};
 
 use crate::Refusal;
+use crate::config::Untaken;
+use crate::diagnosis::FirstError;
+use crate::tools::{self, MissingTool};
 
 /// Why there is no kernel.
 #[derive(Debug, thiserror::Error)]
@@ -99,6 +103,74 @@ pub enum BuildError {
         /// Patches that there are.
         found: usize,
     },
+    /// A fragment of a configuration is wrong.
+    #[error("{name}:{line}: {what}")]
+    Fragment {
+        /// The fragment.
+        name: String,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A base of a configuration is wrong.
+    #[error("configuration {name:?}: {what}")]
+    ConfigBase {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Settings are not in the final configuration.
+    #[error(
+        "{} did not take: {}; change the fragments, or allow it",
+        settings(.0.len()), .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    )]
+    Untaken(Vec<Untaken>),
+    /// klab does not build for it.
+    #[error("kernels for {arch} are not built, only those for x86_64 and riscv64")]
+    ArchNotBuilt {
+        /// The architecture.
+        arch: Arch,
+    },
+    /// Programs or headers are missing.
+    #[error("{}", tools::describe(.0))]
+    MissingTools(Vec<MissingTool>),
+    /// `make` failed.
+    #[error("make {targets} failed ({status}): {found}")]
+    Make {
+        /// What it was to make.
+        targets: String,
+        /// How it ended.
+        status: String,
+        /// The first error in what it printed.
+        found: Box<FirstError>,
+    },
+    /// What was built is no package.
+    #[error("the kernel that was built cannot be packed")]
+    Package(#[source] Box<KernelError>),
+    /// The image is not the one that was built.
+    #[error("the image says {found}, and {expected} was built: the tree does not follow kbuild")]
+    WrongImage {
+        /// What the image says.
+        found: String,
+        /// What was built.
+        expected: String,
+    },
+    /// The image has no build-id.
+    #[error("a board could not prove that this kernel runs: {why}")]
+    NoBuildId {
+        /// Why.
+        why: String,
+    },
+    /// Not the text of a key.
+    #[error("line {line} of a build key: {found:?} is not what a key has there")]
+    Key {
+        /// The line, counted from 1.
+        line: usize,
+        /// What stands there.
+        found: String,
+    },
 }
 
 impl BuildError {
@@ -112,6 +184,10 @@ impl BuildError {
             path,
             source,
         }
+    }
+
+    pub(crate) fn package(source: KernelError) -> Self {
+        Self::Package(Box::new(source))
     }
 
     /// The error with what caused it, in one line.
@@ -131,7 +207,14 @@ impl BuildError {
     #[must_use]
     pub fn failure(&self) -> Failure {
         match self {
-            Self::Refused(_) | Self::TooFewPatches { .. } => Failure::kernel(self.chain()),
+            Self::Refused(_)
+            | Self::TooFewPatches { .. }
+            | Self::Untaken(_)
+            | Self::NoBuildId { .. }
+            | Self::WrongImage { .. } => Failure::kernel(self.chain()),
+            Self::Make { found, .. } if found.by.is_of_the_source() => {
+                Failure::kernel(self.chain())
+            }
             _ => Failure::infrastructure(self.chain()),
         }
     }
@@ -152,6 +235,14 @@ fn patches(count: usize) -> String {
     match count {
         1 => "1 patch".to_owned(),
         _ => format!("{count} patches"),
+    }
+}
+
+/// `1 setting`, `2 settings`.
+fn settings(count: usize) -> String {
+    match count {
+        1 => "1 setting".to_owned(),
+        _ => format!("{count} settings"),
     }
 }
 

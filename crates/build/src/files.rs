@@ -62,15 +62,24 @@ pub(crate) fn walk(
     folder: &Path,
     each: &mut dyn FnMut(&fs::DirEntry) -> io::Result<()>,
 ) -> Result<(), BuildError> {
+    walk_some(folder, &|_| true, each)
+}
+
+/// Like [`walk`], but only in folders that `enter` wants.
+pub(crate) fn walk_some(
+    folder: &Path,
+    enter: &dyn Fn(&Path) -> bool,
+    each: &mut dyn FnMut(&fs::DirEntry) -> io::Result<()>,
+) -> Result<(), BuildError> {
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         let mut visit = || -> io::Result<()> {
             for entry in fs::read_dir(&folder)? {
                 let entry = entry?;
-                if entry.file_type()?.is_dir() {
-                    folders.push(entry.path());
-                } else {
+                if !entry.file_type()?.is_dir() {
                     each(&entry)?;
+                } else if enter(&entry.path()) {
+                    folders.push(entry.path());
                 }
             }
             Ok(())

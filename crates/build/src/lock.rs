@@ -24,6 +24,16 @@ impl Lock {
         what: &str,
         watcher: &mut Watcher<'_>,
     ) -> Result<Self, BuildError> {
+        Self::take_calling(path, what, watcher, &mut |_| {})
+    }
+
+    /// Like [`Lock::take`]; `waiting` is called each time that the lock is held by another.
+    pub(crate) fn take_calling(
+        path: &Path,
+        what: &str,
+        watcher: &mut Watcher<'_>,
+        waiting: &mut dyn FnMut(&mut Watcher<'_>),
+    ) -> Result<Self, BuildError> {
         let file = OpenOptions::new()
             .read(true)
             .append(true)
@@ -35,11 +45,14 @@ impl Lock {
             watcher.check()?;
             match file.try_lock() {
                 Ok(()) => return Ok(Self { file }),
-                Err(TryLockError::WouldBlock) if !told => {
-                    told = true;
-                    watcher.tell(BuildEvent::Waiting(what.to_owned()));
+                Err(TryLockError::WouldBlock) => {
+                    if !told {
+                        told = true;
+                        watcher.tell(BuildEvent::Waiting(what.to_owned()));
+                    }
+                    waiting(watcher);
+                    std::thread::sleep(AGAIN);
                 }
-                Err(TryLockError::WouldBlock) => std::thread::sleep(AGAIN),
                 Err(TryLockError::Error(source)) => {
                     return Err(BuildError::io("lock", path)(source));
                 }

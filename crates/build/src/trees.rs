@@ -244,10 +244,6 @@ impl Tree {
         &self.git
     }
 
-    pub(crate) fn repository(&self) -> &Path {
-        &self.repository
-    }
-
     pub(crate) fn work(&self) -> &Path {
         &self.work
     }

@@ -67,7 +67,8 @@ impl SmallKernel {
 
     /// A bzImage with setup header, version text and compressed vmlinux, as
     /// Documentation/arch/x86/boot.rst lays it out.
-    fn bz_image(&self) -> Vec<u8> {
+    #[must_use]
+    pub fn bz_image(&self) -> Vec<u8> {
         let text = format!("Linux version {} (a@b) (gcc) #1\n\0", self.release);
         let content = elf(&self.notes(), text.as_bytes());
         let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

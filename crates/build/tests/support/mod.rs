@@ -1,6 +1,8 @@
 //! A developer's repository, and klab's folder beside it.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 
+pub mod small;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -1,0 +1,4 @@
+int loop(void)
+{
+	return 7;
+}

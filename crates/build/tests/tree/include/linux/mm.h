@@ -1,0 +1,1 @@
+#define BATCH 32
