@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use klab_model::{Arch, Digest, KernelOffer};
 
-use crate::cache::KernelCache;
+use crate::cache::{CachedKernel, KernelCache};
 use crate::config::{ConfigRequest, Configure, ResolvedConfig, Untaken, configure};
-use crate::folder::{BuildFolder, Estimate};
+use crate::folder::{self, BuildFolder, Estimate};
 use crate::lane::{Lane, LaneName};
 use crate::make::{Make, Priority};
 use crate::{
@@ -161,36 +161,59 @@ impl Builder {
             tools: toolchain.versions(&config.config, watcher.cancel())?,
             flags: Make::flags(),
         };
-        let slot = self.cache.slot(&key, watcher)?;
-        let mut built = Work::default();
-        let found = slot.find(watcher)?;
-        let cached = found.is_some();
-        let kernel = match found {
-            Some(kernel) => kernel,
-            None => {
-                let out = lane.build(&folder_name(request));
-                let make = Make {
-                    out: &out,
-                    ..make.clone()
-                };
-                built = self.make(request, &lane, &make, &config, watcher)?;
-                let package = pack::collect(&make, &config.config, &lane.stage(), watcher)?;
-                let kernel = slot.fill(|file| pack::write(&package, file))?;
-                files::remove(&lane.stage())?;
-                kernel
-            }
+        let out = lane.builds().join(folder_name(request));
+        let bench = Bench {
+            lane: &lane,
+            make: &Make { out: &out, ..make },
+            config: &config,
+            jobs: self.options.jobs.max(1),
         };
-        drop(slot);
+        let (kernel, work) = self.kernel(&key, request, &bench, watcher)?;
         Ok(Built {
             package: kernel.package,
             offer: kernel.offer,
             untaken: config.untaken,
-            cached,
-            steps: built.steps,
-            make_time: built.time,
+            cached: work.is_none(),
+            steps: work.as_ref().map_or(0, |work| work.steps),
+            make_time: work.map_or(Duration::ZERO, |work| work.time),
             time: start.elapsed(),
             key,
         })
+    }
+
+    /// The kernel of a key, and what it took if it was not there.
+    fn kernel(
+        &self,
+        key: &BuildKey,
+        request: &BuildRequest<'_>,
+        bench: &Bench<'_>,
+        watcher: &mut Watcher<'_>,
+    ) -> Result<(CachedKernel, Option<Work>), BuildError> {
+        let slot = self.cache.slot(key, watcher)?;
+        if let Some(kernel) = slot.find(watcher)? {
+            return Ok((kernel, None));
+        }
+        let work = bench.make(request, watcher)?;
+        let stage = bench.lane.stage();
+        let package = pack::collect(bench.make, &bench.config.config, &stage, watcher)?;
+        let kernel = slot.fill(|file| pack::write(&package, file))?;
+        files::remove(&stage)?;
+        Ok((kernel, Some(work)))
+    }
+
+    /// Removes folders of results of `tree` in this builder's lane that no build has used for
+    /// `unused`; how many. A later build of such a configuration begins from nothing.
+    ///
+    /// # Errors
+    /// When the folders cannot be read or removed.
+    pub fn prune_builds(
+        &self,
+        tree: &Tree,
+        unused: Duration,
+        watcher: &mut Watcher<'_>,
+    ) -> Result<usize, BuildError> {
+        let lane = Lane::take(tree, &self.options.lane, watcher)?;
+        folder::prune(&lane.builds(), unused)
     }
 
     fn toolchain(&self, arch: Arch, watcher: &Watcher<'_>) -> Result<Toolchain, BuildError> {
@@ -213,41 +236,54 @@ impl Builder {
         files::make_folder(&folder)?;
         Ok(Some(folder))
     }
+}
+
+/// Everything that is in place when `make` begins.
+struct Bench<'a> {
+    lane: &'a Lane<'a>,
+    make: &'a Make<'a>,
+    config: &'a ResolvedConfig,
+    jobs: usize,
+}
+
+impl Bench<'_> {
+    fn targets(&self) -> Vec<String> {
+        let target = self.make.arch();
+        let mut targets = vec![target.image().0];
+        if self.config.config.is_on("MODULES") {
+            targets.push("modules");
+        }
+        if target.has_dtbs() {
+            targets.push("dtbs");
+        }
+        targets.into_iter().map(str::to_owned).collect()
+    }
 
     fn make(
         &self,
         request: &BuildRequest<'_>,
-        lane: &Lane<'_>,
-        make: &Make<'_>,
-        config: &ResolvedConfig,
         watcher: &mut Watcher<'_>,
     ) -> Result<Work, BuildError> {
-        let mut folder = BuildFolder::open(make.out.to_owned(), watcher)?;
-        folder.set_config(&config.text)?;
+        let mut folder = BuildFolder::open(self.make.out.to_owned(), watcher)?;
+        folder.set_config(&self.config.text)?;
         let changed = match folder.last_tree() {
-            Some(last) => lane.changed(last, request.commit, watcher.cancel())?,
+            Some(last) => self.lane.changed(last, request.commit, watcher.cancel())?,
             None => None,
         };
-        let estimate = folder.estimate(changed.as_deref(), config.config.count_on())?;
+        let estimate = folder.estimate(changed.as_deref(), self.config.config.count_on())?;
         let mut log = Log::create(request.log)?;
         watcher.stage(Stage::Building)?;
-        let mut args = vec![format!("-j{}", self.options.jobs.max(1))];
-        args.push(make.arch().image().0.to_owned());
-        if config.config.is_on("MODULES") {
-            args.push("modules".to_owned());
-        }
-        if make.arch().has_dtbs() {
-            args.push("dtbs".to_owned());
-        }
+        let mut args = vec![format!("-j{}", self.jobs)];
+        args.extend(self.targets());
         folder.begin()?;
         let start = Instant::now();
         let mut steps = Steps::new(estimate);
-        let made = run(make, &args, lane, &mut steps, &mut log, watcher)?;
-        let done = made.result.is_ok().then_some((request.commit, steps.done));
+        let made = run(self.make, &args, self.lane, &mut steps, &mut log, watcher)?;
         if !made.killed {
-            folder.end(done)?;
+            let done = made.result.is_ok();
+            folder.end(done.then_some((request.commit, steps.done)))?;
         }
-        lane.owner().clear()?;
+        self.lane.owner().clear()?;
         log.finish()?;
         made.result?;
         Ok(Work {
@@ -258,7 +294,7 @@ impl Builder {
 }
 
 /// What `make` did.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Work {
     steps: u64,
     time: Duration,

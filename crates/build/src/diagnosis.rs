@@ -23,6 +23,8 @@ pub enum Complaint {
     Kconfig,
     /// A program that is not there.
     NoProgram,
+    /// The machine: its disk or memory is full, or broken.
+    Machine,
     /// make.
     Make,
     /// Nobody that is known; the last line is quoted.
@@ -35,7 +37,7 @@ impl Complaint {
     pub(crate) fn is_of_the_source(self) -> bool {
         match self {
             Self::Compiler | Self::Linker | Self::Modpost | Self::Kconfig | Self::Make => true,
-            Self::NoProgram | Self::Unknown => false,
+            Self::NoProgram | Self::Machine | Self::Unknown => false,
         }
     }
 }
@@ -54,6 +56,17 @@ pub struct FirstError {
     /// That line and some that follow.
     pub quote: Vec<String>,
 }
+
+/// What programs say when the machine is at its end: no kernel is to blame for it.
+const MACHINE: [&str; 7] = [
+    "No space left on device",
+    "Cannot allocate memory",
+    "Killed signal terminated program",
+    "Input/output error",
+    "Read-only file system",
+    "Disk quota exceeded",
+    "Too many open files",
+];
 
 /// Lines that are quoted.
 const QUOTED: usize = 6;
@@ -122,11 +135,16 @@ fn is_step(text: &str) -> bool {
 
 /// What a line complains about, if it does.
 fn complaint(text: &str) -> Option<FirstError> {
+    let machine = MACHINE.iter().any(|sign| text.contains(sign));
     let by_place = place(text).and_then(|(file, line, rest)| {
         let by = about(&file, rest)?;
         Some((by, Some(file), line))
     });
-    let (by, file, line) = by_place.or_else(|| by_words(text).map(|by| (by, None, None)))?;
+    let (by, file, line) = if machine {
+        (Complaint::Machine, None, None)
+    } else {
+        by_place.or_else(|| by_words(text).map(|by| (by, None, None)))?
+    };
     Some(FirstError {
         by,
         file,
@@ -300,7 +318,10 @@ mod tests {
             "movqq",
         );
         let memory = "gcc: fatal error: Killed signal terminated program cc1\n";
-        check(memory, Complaint::Compiler, None, None, "Killed");
+        check(memory, Complaint::Machine, None, None, "Killed");
+        let disk = "/tmp/cc1.s: Assembler messages:\n/tmp/cc1.s: Fatal error: can't write 50 \
+                    bytes to section .text of mm/a.o: 'No space left on device'\n";
+        check(disk, Complaint::Machine, None, None, "No space left");
         let program = "/bin/sh: 1: flex: not found\nmake[1]: *** [x] Error 127\n";
         check(program, Complaint::NoProgram, None, None, "flex");
         let make = "make[1]: *** No rule to make target 'mm/new.o', needed by 'x'.  Stop.\n\

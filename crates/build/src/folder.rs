@@ -8,7 +8,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
@@ -148,6 +148,27 @@ impl BuildFolder {
         let json = serde_json::to_vec(&self.state).unwrap_or_default();
         files::write_atomic(&self.path.join(STATE), &json)
     }
+}
+
+/// Removes the folders below `folder` whose last build ended longer than `unused` ago.
+pub(crate) fn prune(folder: &Path, unused: Duration) -> Result<usize, BuildError> {
+    let mut removed = 0;
+    if !folder.is_dir() {
+        return Ok(0);
+    }
+    let read = BuildError::io("read the folder", folder);
+    let entries = fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    for entry in entries.map_err(read)? {
+        let state = fs::metadata(entry.path().join(STATE));
+        let time = state.and_then(|meta| meta.modified());
+        let age = time.map(|time| time.elapsed().unwrap_or_default());
+        // One without a state was never built in to the end.
+        if age.map_or(true, |age| age >= unused) {
+            files::remove(&entry.path())?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
 }
 
 /// Removes every file that is not older than `since`, the mark and the state left out.

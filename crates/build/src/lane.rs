@@ -93,8 +93,8 @@ impl<'a> Lane<'a> {
         self.folder.join("stage")
     }
 
-    pub(crate) fn build(&self, name: &str) -> PathBuf {
-        self.folder.join("build").join(name)
+    pub(crate) fn builds(&self) -> PathBuf {
+        self.folder.join("build")
     }
 
     pub(crate) fn lock(&self) -> &std::fs::File {

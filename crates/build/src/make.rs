@@ -76,15 +76,13 @@ impl Make<'_> {
     /// Folders of this machine stay out of names in messages and of debug information, and thus
     /// out of the build-id.
     fn command(&self) -> Result<Command, BuildError> {
-        let mut command = match self.priority {
-            Priority::Normal => Command::new("make"),
-            Priority::Background => {
-                // Both replace themselves by what follows, so the process stays the same one.
-                let mut command = Command::new("nice");
-                command.args(["-n", "19", "ionice", "-t", "-c", "3", "make"]);
-                command
-            }
+        let before: &[&str] = match self.priority {
+            Priority::Normal => &[],
+            Priority::Background => &self.toolchain.background,
         };
+        let mut words = before.iter().chain(&["make"]);
+        let mut command = Command::new(words.next().unwrap_or(&"make"));
+        command.args(words);
         command.current_dir(self.src).env_clear();
         command.envs(
             KEPT.iter()

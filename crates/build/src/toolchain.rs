@@ -26,7 +26,9 @@ pub struct Toolchain {
     compiler: String,
     linker: String,
     ccache: Option<PathBuf>,
-    /// What always-needed tools were missing would be an error; these may be needed.
+    /// What stands before a command that shall take only what others leave.
+    pub(crate) background: Vec<&'static str>,
+    /// What is not there, and needed only by some configurations.
     absent: Vec<&'static str>,
 }
 
@@ -88,6 +90,7 @@ impl Toolchain {
             compiler: host.version(&gcc)?,
             linker: host.version(&ld)?,
             ccache: host.find("ccache"),
+            background: host.background(),
             path: host.path.clone(),
             absent,
         })
@@ -186,6 +189,18 @@ impl<'a> Host<'a> {
         std::env::split_paths(&self.path)
             .map(|folder| folder.join(program))
             .find(runs)
+    }
+
+    /// Both programs replace themselves by what follows, so the process stays the same one.
+    fn background(&self) -> Vec<&'static str> {
+        let mut words = Vec::new();
+        if self.find("nice").is_some() {
+            words.extend(["nice", "-n", "19"]);
+        }
+        if self.find("ionice").is_some() {
+            words.extend(["ionice", "-t", "-c", "3"]);
+        }
+        words
     }
 
     fn has(&self, need: &Need) -> Result<bool, BuildError> {
