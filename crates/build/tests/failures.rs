@@ -43,18 +43,26 @@ fn process_cancelling_ends_the_whole_build_and_the_next_one_is_fine() {
     let mut bench = bench!("process_cancelling_ends_the_whole_build_and_the_next_one_is_fine");
     bench.commit(&[("slow", "")]);
     let cancel = bench.desk.cancel.clone();
-    let log = bench.log();
+    let (log, klab) = (bench.log(), bench.desk.klab());
     let canceller = std::thread::spawn(move || {
         let begun = || fs::read_to_string(&log).is_ok_and(|text| text.contains("  CC "));
         let deadline = Instant::now() + Duration::from_secs(60);
         while !begun() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(20));
         }
+        // Whoever is left of a build holds its lane.
+        let lock = klab.join("work/linux/lane-main/lock");
+        let holds = |pid: &String| {
+            fs::read_link(format!("/proc/{pid}/fd/0")).is_ok_and(|file| file == lock)
+        };
+        let holders = processes_in(&klab).iter().filter(|pid| holds(pid)).count();
         cancel.cancel();
-        Instant::now()
+        (Instant::now(), holders)
     });
     let error = bench.build("HEAD").expect_err("is cancelled");
-    let since = canceller.join().expect("thread").elapsed();
+    let (since, holders) = canceller.join().expect("thread");
+    let since = since.elapsed();
+    assert!(holders >= 2, "{holders} processes hold the lock");
     assert!(matches!(error, BuildError::Cancelled), "{}", error.chain());
     assert!(since < Duration::from_secs(10), "took {since:?}");
     assert_eq!(processes_in(&bench.desk.klab()), [""; 0]);
