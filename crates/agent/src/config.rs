@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use klab_boot::BootConfig;
 use klab_model::{Arch, BoardName, Tag};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 /// `/etc/klab/agent.yaml`.
@@ -66,11 +67,7 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] with the place of the first problem.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
-        Self::parse(path, &text)
+        Self::parse(path, &read(path)?)
     }
 
     /// Reads a configuration from text; `path` is for messages.
@@ -82,20 +79,38 @@ impl Config {
             path: path.to_owned(),
             problem,
         };
-        let config: Config = serde_yaml::from_str(text).map_err(|error| bad(error.to_string()))?;
+        let config: Config = parse(path, text)?;
         for (key, value) in &config.tags {
             Tag::parse(&format!("{key}={value}")).map_err(|error| bad(format!("tags: {error}")))?;
         }
         if config.arch.is_none() {
             return Err(bad("arch: give x86_64, riscv64 or aarch64".into()));
         }
-        if !config.controller.starts_with("http://") {
-            let problem = format!(
-                "controller: found {:?}, expected http://HOST:PORT",
-                config.controller
-            );
-            return Err(bad(problem));
-        }
+        check_address(path, &config.controller)?;
         Ok(config)
     }
+}
+
+pub(crate) fn read(path: &Path) -> Result<String, ConfigError> {
+    std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+pub(crate) fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, ConfigError> {
+    serde_yaml::from_str(text).map_err(|error| ConfigError::Parse {
+        path: path.to_owned(),
+        problem: error.to_string(),
+    })
+}
+
+pub(crate) fn check_address(path: &Path, controller: &str) -> Result<(), ConfigError> {
+    if controller.starts_with("http://") {
+        return Ok(());
+    }
+    Err(ConfigError::Parse {
+        path: path.to_owned(),
+        problem: format!("controller: found {controller:?}, expected http://HOST:PORT"),
+    })
 }

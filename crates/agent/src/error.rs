@@ -17,4 +17,10 @@ pub enum AgentError {
     /// What runs cannot be found out.
     #[error(transparent)]
     Identity(#[from] klab_boot::IdentityError),
+    /// The controller wants nothing of this builder.
+    #[error("{0}")]
+    Link(#[source] crate::link::LinkError),
+    /// Nothing can be built here.
+    #[error("nothing can be built here: {0}")]
+    Builder(String),
 }

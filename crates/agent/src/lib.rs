@@ -9,9 +9,12 @@
 //! the session with the controller, [`transfer`] moves kernels and artifacts, [`spool`] holds
 //! what was measured until the controller has it, [`trial`] runs one workload.
 //!
+//! [`builder`] is the agent's other role, on another machine: it builds kernels.
+//!
 //! The agent never reads a result and never measures a kernel that was not proved to run.
 
 pub mod attempt;
+pub mod builder;
 pub mod config;
 pub mod driver;
 pub mod error;
@@ -25,6 +28,7 @@ pub mod spool;
 pub mod transfer;
 pub mod trial;
 
+pub use builder::{Builder, BuilderConfig};
 pub use config::Config;
 pub use driver::Agent;
 pub use error::AgentError;

@@ -101,15 +101,7 @@ impl Link {
     /// # Errors
     /// [`LinkError`].
     pub async fn open(address: &str, dial: Dial, hello: v1::Hello) -> Result<Self, LinkError> {
-        let endpoint = Endpoint::from_shared(address.to_owned())
-            .map_err(|source| LinkError::Address {
-                address: address.to_owned(),
-                source,
-            })?
-            .connect_timeout(Duration::from_secs(5))
-            // A peer that vanished without a word is noticed after 15 to 30 s.
-            .http2_keep_alive_interval(Duration::from_secs(15))
-            .keep_alive_timeout(Duration::from_secs(15));
+        let endpoint = endpoint(address)?;
         let (channel, sockets) = connect(&endpoint, dial).await.map_err(LinkError::Connect)?;
         let mut client = AgentServiceClient::new(channel);
         let (up, requests) = mpsc::channel(32);
@@ -191,6 +183,20 @@ impl Link {
         let r#for = Some(klab_proto::duration(length));
         self.send(Up::Quiet(v1::Quiet { attempt, r#for })).await
     }
+}
+
+/// How the controller at `address` is reached.
+pub(crate) fn endpoint(address: &str) -> Result<Endpoint, LinkError> {
+    let endpoint =
+        Endpoint::from_shared(address.to_owned()).map_err(|source| LinkError::Address {
+            address: address.to_owned(),
+            source,
+        })?;
+    Ok(endpoint
+        .connect_timeout(Duration::from_secs(5))
+        // A peer that vanished without a word is noticed after 15 to 30 s.
+        .http2_keep_alive_interval(Duration::from_secs(15))
+        .keep_alive_timeout(Duration::from_secs(15)))
 }
 
 async fn beat(up: mpsc::Sender<v1::SessionRequest>, every: Duration) {

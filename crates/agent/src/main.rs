@@ -4,18 +4,38 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use clap::{Parser, Subcommand};
-use klab_agent::{Agent, Config, Outside};
+use clap::{Parser, Subcommand, ValueEnum};
+use klab_agent::{Agent, AgentError, Builder, BuilderConfig, Config, Outside};
 
-/// The agent of a klab board.
+/// The agent of a klab board, or a builder of kernels.
 #[derive(Debug, Parser)]
 #[command(version, about)]
 struct Arguments {
-    /// The configuration file.
-    #[arg(long, default_value = "/etc/klab/agent.yaml")]
-    config: PathBuf,
+    /// The configuration file [default: /etc/klab/agent.yaml, /etc/klab/builder.yaml].
+    #[arg(long)]
+    config: Option<PathBuf>,
+    /// What this machine does for its lab.
+    #[arg(long, value_enum, default_value_t = Role::Board)]
+    role: Role,
     #[command(subcommand)]
     command: Option<Command>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Role {
+    /// Boots kernels and measures them.
+    Board,
+    /// Builds kernels.
+    Builder,
+}
+
+impl Role {
+    const fn config(self) -> &'static str {
+        match self {
+            Role::Board => "/etc/klab/agent.yaml",
+            Role::Builder => "/etc/klab/builder.yaml",
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -48,27 +68,51 @@ fn main() -> anyhow::Result<()> {
                 .unwrap_or_else(|_| "info".into()),
         )
         .init();
-    let config = Config::load(&arguments.config)?;
-    if matches!(arguments.command, Some(Command::Check)) {
-        return Ok(());
+    let role = arguments.role;
+    let path = arguments.config.unwrap_or_else(|| role.config().into());
+    let only_check = matches!(arguments.command, Some(Command::Check));
+    match role {
+        Role::Board => {
+            let config = Config::load(&path)?;
+            if only_check {
+                return Ok(());
+            }
+            for note in klab_measure::protect_self() {
+                tracing::warn!("{note}");
+            }
+            run(async {
+                let mut agent = Agent::open(config, Outside::real())?;
+                agent.run().await
+            })
+        }
+        Role::Builder => {
+            let config = BuilderConfig::load(&path)?;
+            if only_check {
+                return Ok(());
+            }
+            run(async {
+                let mut builder = Builder::open(config, Outside::real())?;
+                builder.run().await
+            })
+        }
     }
-    for note in klab_measure::protect_self() {
-        tracing::warn!("{note}");
-    }
+}
+
+/// Runs until the work ends or the process is told to.
+fn run(work: impl Future<Output = Result<(), AgentError>>) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
     runtime.block_on(async {
-        let mut agent = Agent::open(config, Outside::real())?;
         tokio::select! {
-            ended = agent.run() => ended.context("the agent ends; its journal is safe"),
+            ended = work => ended.context("it ends; nothing that counts is lost"),
             () = told_to_end() => Ok(()),
         }
     })
 }
 
-/// SIGTERM or SIGINT. A trial is not interrupted: the signal is seen after it.
+/// SIGTERM or SIGINT. A trial is not interrupted: the signal is seen after it. A build is.
 async fn told_to_end() {
     use tokio::signal::unix::{SignalKind, signal};
     match (

@@ -135,6 +135,21 @@ impl Builder {
         request: &BuildRequest<'_>,
         watcher: &mut Watcher<'_>,
     ) -> Result<Built, BuildError> {
+        let built = self.build_unless(request, &mut |_| Ok(false), watcher)?;
+        built.ok_or(BuildError::Cancelled)
+    }
+
+    /// As [`Builder::build`], but first asks whether somebody has the kernel of this key
+    /// already; then nothing is built, and nothing is the result.
+    ///
+    /// # Errors
+    /// As [`Builder::build`], and those of `known`.
+    pub fn build_unless(
+        &self,
+        request: &BuildRequest<'_>,
+        known: &mut dyn FnMut(&BuildKey) -> Result<bool, BuildError>,
+        watcher: &mut Watcher<'_>,
+    ) -> Result<Option<Built>, BuildError> {
         let lane = Lane::take(request.tree, &self.options.lane, watcher)?;
         let start = Instant::now();
         let toolchain = self.toolchain(request.arch, watcher)?;
@@ -161,6 +176,9 @@ impl Builder {
             tools: toolchain.versions(&config.config, watcher.cancel())?,
             flags: Make::flags(),
         };
+        if known(&key)? {
+            return Ok(None);
+        }
         let out = lane.builds().join(folder_name(request));
         let bench = Bench {
             lane: &lane,
@@ -169,7 +187,7 @@ impl Builder {
             jobs: self.options.jobs.max(1),
         };
         let (kernel, work) = self.kernel(&key, request, &bench, watcher)?;
-        Ok(Built {
+        Ok(Some(Built {
             package: kernel.package,
             offer: kernel.offer,
             untaken: config.untaken,
@@ -178,7 +196,7 @@ impl Builder {
             make_time: work.map_or(Duration::ZERO, |work| work.time),
             time: start.elapsed(),
             key,
-        })
+        }))
     }
 
     /// The kernel of a key, and what it took if it was not there.

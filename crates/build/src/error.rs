@@ -18,6 +18,12 @@ pub enum BuildError {
     /// The token was cancelled.
     #[error("cancelled")]
     Cancelled,
+    /// What a caller found out: nothing can be built of this.
+    #[error("{what}")]
+    Unusable {
+        /// One sentence.
+        what: String,
+    },
     /// A file or folder could not be read or written.
     #[error("cannot {action} {}", .path.display())]
     Io {
@@ -211,7 +217,13 @@ impl BuildError {
             | Self::TooFewPatches { .. }
             | Self::Untaken(_)
             | Self::NoBuildId { .. }
-            | Self::WrongImage { .. } => Failure::kernel(self.chain()),
+            | Self::WrongImage { .. }
+            // What was asked for cannot be had; asking again does not help.
+            | Self::NoCommit { .. }
+            | Self::ConfigBase { .. }
+            | Self::Fragment { .. }
+            | Self::Source { .. }
+            | Self::Unusable { .. } => Failure::kernel(self.chain()),
             Self::Make { found, .. } if found.by.is_of_the_source() => {
                 Failure::kernel(self.chain())
             }

@@ -150,6 +150,17 @@ impl Trees {
         Ok(names)
     }
 
+    /// Forgets a tree with its work trees and results; its source is not touched. A tree that
+    /// is not there is no error.
+    ///
+    /// # Errors
+    /// When its folders cannot be removed.
+    pub fn remove(&self, name: &TreeName) -> Result<(), BuildError> {
+        let tree = self.unchecked(name);
+        files::remove(&tree.work)?;
+        files::remove(&tree.repository)
+    }
+
     /// Where klab keeps everything for building.
     #[must_use]
     pub fn folder(&self) -> &Path {
@@ -171,6 +182,12 @@ impl Tree {
     #[must_use]
     pub fn name(&self) -> &TreeName {
         &self.name
+    }
+
+    /// The bare repository, for reading.
+    #[must_use]
+    pub fn repository(&self) -> &Path {
+        &self.repository
     }
 
     /// Gets what is new at the source, and forgets branches that are gone there.
