@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use klab_model::{BoardSelector, KernelName, Owner, VariantName};
+use klab_model::{Arch, BoardSelector, KernelName, Owner, VariantName};
+
+pub(crate) use crate::build_args::{BuildCommand, BuildStart, TreeCommand, Wish};
 
 /// Measures what kernels do to latency and throughput, on real boards.
 #[derive(Debug, Parser)]
@@ -46,6 +48,12 @@ pub(crate) enum Command {
     /// Add and list kernels.
     #[command(subcommand)]
     Kernel(KernelCommand),
+    /// Add, list and remove the git trees that kernels are built from.
+    #[command(subcommand)]
+    Tree(TreeCommand),
+    /// Build kernels of a patch series, and look at builds.
+    #[command(subcommand)]
+    Build(BuildCommand),
     /// Submit a job: variants x boards x a plan, in rounds.
     Submit(Submit),
     /// List jobs, newest first.
@@ -133,9 +141,15 @@ pub(crate) enum KernelCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct Submit {
-    /// NAME=KERNEL; give it once per variant. The first is what others are compared with.
-    #[arg(long = "variant", required = true, value_name = "NAME=KERNEL", value_parser = variant)]
-    pub(crate) variants: Vec<(VariantName, KernelName)>,
+    #[command(flatten)]
+    pub(crate) wish: Wish,
+    /// NAME=KERNEL: a kernel that was added, as a variant; give it once per variant. Without a
+    /// series the first is what others are compared with, with one they come after it.
+    #[arg(long = "variant", value_name = "NAME=KERNEL", value_parser = variant, required_unless_present = "series")]
+    pub(crate) kernels: Vec<(VariantName, KernelName)>,
+    /// The architecture, if the boards do not tell it.
+    #[arg(long, value_parser = Arch::parse, requires = "series")]
+    pub(crate) arch: Option<Arch>,
     /// A built-in plan's name or a plan file.
     #[arg(long)]
     pub(crate) plan: String,
@@ -258,6 +272,9 @@ pub(crate) struct Demo {
     /// How often each kernel is booted.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: u32,
+    /// Build two kernels of Linux 6.1 instead, without and with this patch series.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) series: Option<PathBuf>,
     /// The agent's static binary.
     #[arg(long, env = "KLAB_AGENT")]
     pub(crate) agent: Option<PathBuf>,

@@ -5,9 +5,11 @@ use std::time::Duration;
 use klab_proto::v1;
 use klab_proto::v1::artifact_service_client::ArtifactServiceClient;
 use klab_proto::v1::board_service_client::BoardServiceClient;
+use klab_proto::v1::build_service_client::BuildServiceClient;
 use klab_proto::v1::job_service_client::JobServiceClient;
 use klab_proto::v1::kernel_service_client::KernelServiceClient;
 use klab_proto::v1::report_service_client::ReportServiceClient;
+use klab_proto::v1::tree_service_client::TreeServiceClient;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
@@ -60,6 +62,15 @@ impl Client {
         KernelServiceClient::new(self.channel.clone())
     }
 
+    pub(crate) fn trees(&self) -> TreeServiceClient<Channel> {
+        TreeServiceClient::new(self.channel.clone())
+    }
+
+    pub(crate) fn builds(&self) -> BuildServiceClient<Channel> {
+        // Builds carry their configurations.
+        BuildServiceClient::new(self.channel.clone()).max_decoding_message_size(ANSWER)
+    }
+
     pub(crate) fn artifacts(&self) -> ArtifactServiceClient<Channel> {
         ArtifactServiceClient::new(self.channel.clone())
     }
@@ -89,7 +100,9 @@ impl Client {
         }
         let jobs = self.all_jobs().await?;
         let ids: Vec<&str> = jobs.iter().map(|job| job.id.as_str()).collect();
-        pick(text, &ids).map(str::to_owned).map_err(CliError::usage)
+        pick("job", text, &ids)
+            .map(str::to_owned)
+            .map_err(CliError::usage)
     }
 }
 
@@ -102,7 +115,16 @@ pub(crate) fn of_job(id: &str) -> impl Fn(Status) -> CliError {
 }
 
 fn no_job(id: &str) -> String {
-    format!("there is no job {id:?}; `klab jobs` lists them")
+    nothing("job", id)
+}
+
+fn nothing(what: &str, id: &str) -> String {
+    let list = if what == "job" {
+        "klab jobs"
+    } else {
+        "klab build list"
+    };
+    format!("there is no {what} {id:?}; `{list}` lists them")
 }
 
 /// The place that `--controller` names.
@@ -143,26 +165,27 @@ pub(crate) async fn every_page<T>(
     }
 }
 
-/// The id that `text` means: `last`, or the only one that starts or ends with it.
-fn pick<'a>(text: &str, ids: &[&'a str]) -> Result<&'a str, String> {
+/// The id that `text` means: `last`, or the only one that starts or ends with it. `what` is
+/// `job` or `build`.
+pub(crate) fn pick<'a>(what: &str, text: &str, ids: &[&'a str]) -> Result<&'a str, String> {
     if text == "last" {
         return ids
             .first()
             .copied()
-            .ok_or_else(|| "there is no job yet".into());
+            .ok_or_else(|| format!("there is no {what} yet"));
     }
     if text.len() < 4 {
         return Err(format!(
-            "job {text:?}: give at least 4 characters of its id, or `last`"
+            "{what} {text:?}: give at least 4 characters of its id, or `last`"
         ));
     }
     let fits = |id: &&&str| id.starts_with(text) || id.ends_with(text);
     let found: Vec<&&str> = ids.iter().filter(fits).collect();
     match found.as_slice() {
         [one] => Ok(one),
-        [] => Err(no_job(text)),
+        [] => Err(nothing(what, text)),
         many => Err(format!(
-            "job {text:?} fits {} jobs; give more of its id",
+            "{what} {text:?} fits {} {what}s; give more of its id",
             many.len()
         )),
     }
@@ -175,17 +198,17 @@ mod tests {
     #[test]
     fn a_job_is_meant_by_last_start_or_end() {
         let ids = ["0193aaaa-1111", "0193bbbb-2222"];
-        assert_eq!(pick("last", &ids), Ok("0193aaaa-1111"));
-        assert_eq!(pick("2222", &ids), Ok("0193bbbb-2222"));
-        assert_eq!(pick("0193bb", &ids), Ok("0193bbbb-2222"));
+        assert_eq!(pick("job", "last", &ids), Ok("0193aaaa-1111"));
+        assert_eq!(pick("job", "2222", &ids), Ok("0193bbbb-2222"));
+        assert_eq!(pick("job", "0193bb", &ids), Ok("0193bbbb-2222"));
         assert!(
-            pick("0193", &ids)
+            pick("job", "0193", &ids)
                 .expect_err("both")
                 .contains("fits 2 jobs")
         );
-        assert!(pick("zzzz", &ids).is_err());
-        assert!(pick("22", &ids).is_err());
-        assert!(pick("last", &[]).is_err());
+        assert!(pick("job", "zzzz", &ids).is_err());
+        assert!(pick("job", "22", &ids).is_err());
+        assert!(pick("job", "last", &[]).is_err());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use klab_model::{BoardName, BoardSelector, KernelName, VariantName};
 use klab_vboard::{AgentFiles, BoardSpec, Recipe, VirtualBoard, Workdir, tools};
 
-use crate::args::{Demo, Format, Global, Submit};
+use crate::args::{Demo, Format, Global, Submit, Wish};
 use crate::client::Client;
 use crate::exit::{CliError, ExitCode};
 use crate::processes::Controller;
@@ -216,7 +216,9 @@ async fn compare(
         variants.push((variant, KernelName::parse(kernel).map_err(bad)?));
     }
     let order = Submit {
-        variants,
+        wish: Wish::none(),
+        kernels: variants,
+        arch: None,
         plan: PLAN.to_owned(),
         boards: BoardSelector::Named(vec![BoardName::parse(BOARD).map_err(bad)?]),
         rounds: demo.rounds,
@@ -224,7 +226,7 @@ async fn compare(
         wait: true,
     };
     let plan = submit::plan_source(PLAN)?;
-    let job = submit::create(client, order, plan).await?;
+    let (job, _) = submit::create(client, order, plan).await?;
     story.say(format!(
         "job {}: {} of plan {PLAN}",
         job.id,

@@ -105,9 +105,9 @@ pub(crate) async fn add(
         .ok_or_else(|| CliError::infrastructure("the controller did not describe the kernel"))
 }
 
-async fn list(global: &Global) -> Result<(), CliError> {
-    let client = Client::connect(global).await?;
-    let kernels = every_page(async |page_token| {
+/// Every kernel, by name.
+pub(crate) async fn all(client: &Client) -> Result<Vec<v1::Kernel>, CliError> {
+    every_page(async |page_token| {
         let request = v1::ListKernelsRequest {
             page_size: 200,
             page_token,
@@ -115,7 +115,11 @@ async fn list(global: &Global) -> Result<(), CliError> {
         let page = client.kernels().list_kernels(request).await?.into_inner();
         Ok((page.kernels, page.next_page_token))
     })
-    .await?;
+    .await
+}
+
+async fn list(global: &Global) -> Result<(), CliError> {
+    let kernels = all(&Client::connect(global).await?).await?;
     if global.json {
         return output::json(&kernels.iter().map(json::kernel).collect());
     }

@@ -7,6 +7,9 @@
 mod args;
 mod artifacts;
 mod boards;
+mod build_args;
+mod build_watch;
+mod builds;
 mod client;
 mod console;
 mod demo;
@@ -21,8 +24,10 @@ mod processes;
 mod progress;
 mod series;
 mod submit;
+mod trees;
 mod vboards;
 mod watch;
+mod wish;
 
 use clap::Parser;
 
@@ -62,6 +67,8 @@ async fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
         Command::Plan(command) => plans::run(global, command),
         Command::Series(command) => series::run(global, command),
         Command::Kernel(command) => kernels::run(global, command).await,
+        Command::Tree(command) => trees::run(global, command).await,
+        Command::Build(command) => builds::run(global, command).await,
         Command::Submit(submit) => submit::run(global, submit).await,
         Command::Jobs => jobs::list(global).await,
         Command::Job(command) => jobs::run(global, command).await,

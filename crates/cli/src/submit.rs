@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use klab_config::{builtin_plan, parse_plan, parse_plan_bytes};
+use klab_model::{Arch, BoardSelector, Owner};
 use klab_proto::v1;
 
 use crate::args::{Format, Global, Submit};
 use crate::client::Client;
 use crate::exit::{CliError, ExitCode};
-use crate::{jobs, json, output, watch};
+use crate::{boards, build_watch, jobs, json, output, watch, wish};
 
 pub(crate) async fn run(global: &Global, submit: Submit) -> Result<ExitCode, CliError> {
     let plan = plan_source(&submit.plan)?;
@@ -17,7 +18,7 @@ pub(crate) async fn run(global: &Global, submit: Submit) -> Result<ExitCode, Cli
         .map_err(|bad| CliError::bad_plan(&plan.file_name, &bad))?;
     let client = Client::connect(global).await?;
     let wait = submit.wait;
-    let job = create(&client, submit, plan).await?;
+    let (job, builds) = create(&client, submit, plan).await?;
     if !wait {
         if global.json {
             output::json(&json::job(&job))?;
@@ -29,36 +30,105 @@ pub(crate) async fn run(global: &Global, submit: Submit) -> Result<ExitCode, Cli
     if !global.quiet {
         output::say(format!("job {}: {}", job.id, output::runs(job.runs_total)));
     }
-    let code = watch::follow(global, &job.id).await?;
+    let code = follow(global, &job, &builds).await?;
     jobs::print_report(global, &client, &job.id, Format::Text).await?;
     Ok(code)
 }
 
-/// Sends a submission.
+/// Follows the builds of a job, then the job. How the builds ended is part of its end.
+pub(crate) async fn follow(
+    global: &Global,
+    job: &v1::Job,
+    builds: &[v1::Build],
+) -> Result<ExitCode, CliError> {
+    build_watch::follow_all(global, builds).await?;
+    watch::follow(global, &job.id).await
+}
+
+/// Asks for the kernels that have to be built and sends the submission.
 pub(crate) async fn create(
     client: &Client,
     submit: Submit,
     plan: v1::PlanSource,
-) -> Result<v1::Job, CliError> {
-    let owner = submit.owner.map(String::from).unwrap_or_else(user);
-    let variants = submit
-        .variants
-        .into_iter()
-        .map(|(name, kernel)| v1::Variant {
-            name: name.into(),
-            kernel: kernel.into(),
-        });
+) -> Result<(v1::Job, Vec<v1::Build>), CliError> {
+    let owner = owner(submit.owner)?;
+    let mut variants = Vec::new();
+    let mut builds = Vec::new();
+    if let Some(path) = &submit.wish.series {
+        let arch = match submit.arch {
+            Some(arch) => arch,
+            None => arch_of(client, &submit.boards).await?,
+        };
+        let asked = (owner.clone(), arch);
+        let wanted = wish::ask(client, &submit.wish, path, asked).await?;
+        variants = wanted.variants;
+        builds = wanted.builds;
+    }
+    variants.extend(submit.kernels);
     let request = v1::CreateJobRequest {
-        owner,
-        variants: variants.collect(),
+        owner: owner.into(),
+        variants: variants
+            .into_iter()
+            .map(|(name, kernel)| v1::Variant {
+                name: name.into(),
+                kernel: kernel.into(),
+            })
+            .collect(),
         boards: submit.boards.to_string(),
         rounds: submit.rounds,
         plan: Some(plan),
     };
-    let response = client.jobs().create_job(request).await?.into_inner();
-    response
-        .job
-        .ok_or_else(|| CliError::infrastructure("the controller did not name the job"))
+    match client.jobs().create_job(request).await {
+        Ok(answer) => answer
+            .into_inner()
+            .job
+            .map(|job| (job, builds))
+            .ok_or_else(|| CliError::infrastructure("the controller did not name the job")),
+        Err(refusal) => {
+            wish::give_up(client, &builds).await;
+            Err(refusal.into())
+        }
+    }
+}
+
+/// The architecture of the boards that are asked for.
+async fn arch_of(client: &Client, selector: &BoardSelector) -> Result<Arch, CliError> {
+    let boards = boards::all(client).await?;
+    let fits = |board: &&v1::Board| match selector {
+        BoardSelector::Named(names) => names.iter().any(|name| name.as_str() == board.name),
+        BoardSelector::Tagged(tags) => tags.0.iter().all(|tag| {
+            (tag.key() == "arch" && tag.value() == json::arch(board.arch))
+                || board
+                    .tags
+                    .iter()
+                    .any(|of| of.key == tag.key() && of.value == tag.value())
+        }),
+    };
+    let mut archs: Vec<&str> = boards
+        .iter()
+        .filter(fits)
+        .map(|board| json::arch(board.arch))
+        .collect();
+    archs.sort_unstable();
+    archs.dedup();
+    match archs.as_slice() {
+        [arch] => Arch::parse(arch).map_err(CliError::infrastructure),
+        [] => Err(CliError::usage(format!(
+            "--boards {selector}: no board that is known fits; `klab boards` lists them"
+        ))),
+        archs => Err(CliError::usage(format!(
+            "--boards {selector}: boards of {} fit; say with --arch what to build for",
+            archs.join(" and ")
+        ))),
+    }
+}
+
+/// Who asks: the owner that was given, or the user.
+pub(crate) fn owner(given: Option<Owner>) -> Result<Owner, CliError> {
+    given.map_or_else(
+        || Owner::parse(&user()).map_err(|error| CliError::usage(format!("--owner: {error}"))),
+        Ok,
+    )
 }
 
 fn user() -> String {

@@ -12,10 +12,21 @@ use crate::args::Global;
 use crate::client::{Client, of_job};
 use crate::exit::{CliError, ExitCode, is_broken};
 use crate::progress::Progress;
-use crate::{events, output};
+use crate::{build_watch, builds, events, output};
 
 pub(crate) async fn run(global: &Global, job: &str) -> Result<ExitCode, CliError> {
-    let id = Client::connect(global).await?.job_id(job).await?;
+    let client = Client::connect(global).await?;
+    let id = client.job_id(job).await?;
+    let request = v1::GetJobRequest { id: id.clone() };
+    let answer = client.jobs().get_job(request).await;
+    let job = answer
+        .map_err(of_job(&id))?
+        .into_inner()
+        .job
+        .unwrap_or_default();
+    // A job waits for its kernels before anything else happens to it.
+    let builds = builds::of_job(&client, &job).await?;
+    build_watch::follow_all(global, &builds).await?;
     follow(global, &id).await
 }
 

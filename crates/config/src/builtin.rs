@@ -1,4 +1,4 @@
-//! The plans that come with klab.
+//! The plans and the parts of kernel configurations that come with klab.
 
 use thiserror::Error;
 
@@ -15,10 +15,29 @@ macro_rules! plans {
 
 static PLANS: &[(&str, &str)] = plans!["rt-latency", "rt-latency-quick"];
 
-/// A name that no built-in plan has.
+macro_rules! fragments {
+    ($($name:literal),+ $(,)?) => {
+        &[$((
+            $name,
+            include_str!(concat!("../../../configs/kernel/", $name, ".config")),
+        )),+]
+    };
+}
+
+static FRAGMENTS: &[(&str, &str)] = fragments![
+    "debug-off",
+    "ftrace",
+    "preempt-rt",
+    "virtual-riscv64",
+    "virtual-x86_64",
+];
+
+/// A name that no built-in plan or fragment has.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("there is no built-in plan {name:?}: expected one of {}{}", all.join(", "), guess(*nearest))]
-pub struct UnknownPlan {
+#[error("there is no built-in {what} {name:?}: expected one of {}{}", all.join(", "), guess(*nearest))]
+pub struct UnknownName {
+    /// `plan` or `fragment`.
+    pub what: &'static str,
     /// The name that was asked for.
     pub name: String,
     /// The name that was probably meant.
@@ -39,14 +58,36 @@ pub fn builtin_plans() -> &'static [(&'static str, &'static str)] {
 /// The text of a built-in plan.
 ///
 /// # Errors
-/// [`UnknownPlan`] with the names there are.
-pub fn builtin_plan(name: &str) -> Result<&'static str, UnknownPlan> {
-    let names = || PLANS.iter().map(|(name, _)| *name);
-    PLANS
+/// [`UnknownName`] with the names there are.
+pub fn builtin_plan(name: &str) -> Result<&'static str, UnknownName> {
+    find("plan", PLANS, name)
+}
+
+/// The parts of kernel configurations that come with klab: name and text of the file.
+pub fn builtin_fragments() -> &'static [(&'static str, &'static str)] {
+    FRAGMENTS
+}
+
+/// The text of a built-in part of a kernel configuration.
+///
+/// # Errors
+/// [`UnknownName`] with the names there are.
+pub fn builtin_fragment(name: &str) -> Result<&'static str, UnknownName> {
+    find("fragment", FRAGMENTS, name)
+}
+
+fn find(
+    what: &'static str,
+    known: &'static [(&'static str, &'static str)],
+    name: &str,
+) -> Result<&'static str, UnknownName> {
+    let names = || known.iter().map(|(name, _)| *name);
+    known
         .iter()
         .find(|(known, _)| *known == name)
         .map(|(_, text)| *text)
-        .ok_or_else(|| UnknownPlan {
+        .ok_or_else(|| UnknownName {
+            what,
             name: name.to_owned(),
             nearest: nearest(name, names()),
             all: names().collect(),

@@ -20,6 +20,6 @@ mod plan;
 mod reader;
 mod yaml;
 
-pub use builtin::{UnknownPlan, builtin_plan, builtin_plans};
+pub use builtin::{UnknownName, builtin_fragment, builtin_fragments, builtin_plan, builtin_plans};
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use plan::{MAX_FILE_BYTES, parse_plan, parse_plan_bytes};
