@@ -5,21 +5,24 @@
 //!
 //! [`Lab`] is a real controller on loopback with the real command line; a [`FakeBoard`] is a
 //! folder that the real agent takes for a board, and [`SmallKernel`] is what such boards boot.
+//! [`BuilderProcess`] is a real builder, [`SmallTree`] the kernel tree that it builds.
 //! [`CuttingProxy`] breaks connections. Only what a board boots is not real. [`mod@bench`] is
 //! how benchmarks measure and print.
 //!
 //! The folder `tests` guards the repository: `layout` holds the levels of the crates and
 //! what the agent may depend on, `hygiene` keeps names of one machine out of the text;
-//! `lab` and `faults` run whole jobs, `qemu_demo` the demo with boards that really boot.
+//! `lab`, `faults` and `series` run whole jobs, `qemu_demo` the demo with boards that really boot.
 
 pub mod bench;
 mod board;
+mod builder;
 mod kernels;
 mod lab;
 mod programs;
 mod proxy;
 
 pub use board::{FakeBoard, lines};
+pub use builder::{BuilderProcess, SMALL_RELEASE, SmallTree};
 pub use kernels::SmallKernel;
 pub use lab::{Lab, Told, until};
 pub use programs::program;

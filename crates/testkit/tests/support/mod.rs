@@ -5,7 +5,7 @@ use klab_testkit::{FakeBoard, Lab, SmallKernel};
 use serde_json::Value;
 
 /// What cyclictest printed on a real board.
-const CYCLICTEST: &str = include_str!("../../../parse/tests/data/cyclictest-func.json");
+pub(crate) const CYCLICTEST: &str = include_str!("../../../parse/tests/data/cyclictest-func.json");
 
 pub(crate) const BASE: &str = "6.1.0-base";
 pub(crate) const RT: &str = "6.1.0-rt";
@@ -52,6 +52,12 @@ pub(crate) fn lab(module: usize) -> Lab {
 /// A board that is not switched on yet; its cyclictest writes down each start in `starts`.
 pub(crate) fn board(lab: &Lab, name: &str, controller: &str) -> FakeBoard {
     let board = FakeBoard::create(lab.folder(), name, controller, &kernels());
+    install_workloads(lab, &board);
+    board
+}
+
+/// The scripts that stand for the workloads of [`PLAN`].
+pub(crate) fn install_workloads(lab: &Lab, board: &FakeBoard) {
     let result = lab.folder().join("cyclictest.json");
     let (result, folder) = (result.display(), board.path(""));
     let folder = folder.display();
@@ -63,7 +69,6 @@ pub(crate) fn board(lab: &Lab, name: &str, controller: &str) -> FakeBoard {
         ),
     );
     board.install("noise", "#!/bin/sh\nexec sleep 300\n");
-    board
 }
 
 /// A board that is switched on and online.
