@@ -9,6 +9,10 @@ _list:
 demo *arguments:
     ./demo {{arguments}}
 
+# Build a base and a patch series on it, and compare them on a virtual board.
+demo-series *arguments:
+    ./demo --series tests/data/series/madvise-resched.mbox {{arguments}}
+
 # Every check; arguments filter the tests.
 test *filter:
     ./test {{filter}}

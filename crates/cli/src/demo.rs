@@ -1,4 +1,7 @@
-//! `klab demo`: two real kernels on a virtual board, from nothing.
+//! `klab demo`: two real kernels on a virtual board, from nothing. They come from Debian, or
+//! from a patch series: then [`source`] makes the tree, and a builder the kernels.
+
+mod source;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -9,9 +12,9 @@ use klab_vboard::{AgentFiles, BoardSpec, Recipe, VirtualBoard, Workdir, tools};
 use crate::args::{Demo, Format, Global, Submit, Wish};
 use crate::client::Client;
 use crate::exit::{CliError, ExitCode};
-use crate::processes::Controller;
+use crate::processes::{Builder, Controller};
 use crate::vboards::{agent_binary, agent_config, blocking, switch_off};
-use crate::{artifacts, boards, console, jobs, kernels, output, submit, watch};
+use crate::{artifacts, boards, console, jobs, kernels, output, submit};
 
 const BOARD: &str = "vb1";
 const PLAN: &str = "rt-latency-quick";
@@ -51,8 +54,12 @@ pub(crate) async fn run(global: &Global, demo: Demo) -> Result<ExitCode, CliErro
         quiet: global.quiet,
     };
     let agent = agent_binary(demo.agent.as_deref())?;
+    let builds = demo.series.is_some();
     blocking(move || {
         tools::install_missing(|text| story.say(text))?;
+        if builds {
+            tools::install_for_builds(|text| story.say(text))?;
+        }
         Ok(())
     })
     .await?;
@@ -79,6 +86,33 @@ async fn with_controller(
     agent: PathBuf,
     story: Story,
 ) -> Result<ExitCode, CliError> {
+    let Some(series) = demo.series.clone() else {
+        return with_board(global, demo, agent, story).await;
+    };
+    let folder = demo.folder.join("builder");
+    let mut builder = Builder::start(&agent, &folder, &global.controller)?;
+    story.say(format!("a builder works in {}", folder.display()));
+    let ended = tokio::select! {
+        ended = async {
+            source::add_tree(&Client::connect(global).await?, &demo.folder, story).await?;
+            story.say(format!("series {}", series.display()));
+            with_board(global, demo, agent, story).await
+        } => ended,
+        () = builder.ended() => Err(CliError::infrastructure(format!(
+            "the builder ended by itself; see {}",
+            folder.join("builder.log").display()
+        ))),
+    };
+    builder.stop().await;
+    ended
+}
+
+async fn with_board(
+    global: &Global,
+    demo: &Demo,
+    agent: PathBuf,
+    story: Story,
+) -> Result<ExitCode, CliError> {
     let client = Client::connect(global).await?;
     let port = global
         .controller
@@ -89,7 +123,12 @@ async fn with_controller(
     let folder = demo.vboards.clone();
     let folder = folder.unwrap_or_else(|| demo.folder.join("vboards"));
     let board = start_board(folder.clone(), agent, port, story);
-    let kernels = add_kernels(&client, &folder, story);
+    let kernels = async {
+        match &demo.series {
+            None => add_kernels(&client, &folder, story).await,
+            Some(_) => Ok(()),
+        }
+    };
     let (board, ()) = tokio::try_join!(board, kernels)?;
     // Dropping the board switches it off, also when this future is dropped by Ctrl-C.
     let follower = board.follow_console();
@@ -209,30 +248,14 @@ async fn compare(
 ) -> Result<ExitCode, CliError> {
     wait_for_board(client).await?;
     story.say(format!("board {BOARD} is online"));
-    let bad = |error: klab_model::InvalidText| CliError::usage(error);
-    let mut variants = Vec::new();
-    for (variant, kernel, _) in KERNELS {
-        let variant = VariantName::parse(variant).map_err(bad)?;
-        variants.push((variant, KernelName::parse(kernel).map_err(bad)?));
-    }
-    let order = Submit {
-        wish: Wish::none(),
-        kernels: variants,
-        arch: None,
-        plan: PLAN.to_owned(),
-        boards: BoardSelector::Named(vec![BoardName::parse(BOARD).map_err(bad)?]),
-        rounds: demo.rounds,
-        owner: None,
-        wait: true,
-    };
     let plan = submit::plan_source(PLAN)?;
-    let (job, _) = submit::create(client, order, plan).await?;
+    let (job, builds) = submit::create(client, order(demo)?, plan).await?;
     story.say(format!(
         "job {}: {} of plan {PLAN}",
         job.id,
         output::runs(job.runs_total)
     ));
-    let code = watch::follow(global, &job.id).await?;
+    let code = submit::follow(global, &job, &builds).await?;
     let table = jobs::report(client, &job.id, Format::Text).await?;
     let report_path = demo.folder.join("report.txt");
     std::fs::write(&report_path, table).map_err(CliError::file("write", &report_path))?;
@@ -242,4 +265,31 @@ async fn compare(
     story.say(format!("{} artifacts in {}", paths.len(), folder.display()));
     story.say(format!("the table is in {}", report_path.display()));
     Ok(code)
+}
+
+/// The submission: two packages of Debian, or the base and the whole of a series.
+fn order(demo: &Demo) -> Result<Submit, CliError> {
+    let bad = |error: klab_model::InvalidText| CliError::usage(error);
+    let mut kernels = Vec::new();
+    for (variant, kernel, _) in KERNELS {
+        let variant = VariantName::parse(variant).map_err(bad)?;
+        kernels.push((variant, KernelName::parse(kernel).map_err(bad)?));
+    }
+    let wish = match &demo.series {
+        None => Wish::none(),
+        Some(series) => {
+            kernels.clear();
+            source::wish(series)?
+        }
+    };
+    Ok(Submit {
+        wish,
+        kernels,
+        arch: None,
+        plan: PLAN.to_owned(),
+        boards: BoardSelector::Named(vec![BoardName::parse(BOARD).map_err(bad)?]),
+        rounds: demo.rounds,
+        owner: None,
+        wait: true,
+    })
 }

@@ -17,6 +17,24 @@ enum Place {
     File(&'static str),
 }
 
+/// What building the kernels of the demo's series takes, its source included.
+const FOR_BUILDS: [(Place, &str); 11] = [
+    (Place::Program("git"), "git"),
+    (Place::Program("make"), "make"),
+    (Place::Program("gcc"), "gcc"),
+    (Place::File("/usr/include/stdio.h"), "libc6-dev"),
+    (Place::Program("flex"), "flex"),
+    (Place::Program("bison"), "bison"),
+    (Place::Program("bc"), "bc"),
+    (Place::File("/usr/include/gelf.h"), "libelf-dev"),
+    (Place::Program("xz"), "xz-utils"),
+    (Place::Program("ccache"), "ccache"),
+    (Place::File(LINUX_SOURCE), "linux-source-6.1"),
+];
+
+/// The source of Linux 6.1, as Debian's package `linux-source-6.1` leaves it.
+pub const LINUX_SOURCE: &str = "/usr/src/linux-source-6.1.tar.xz";
+
 /// A needed tool and the Debian package that brings it.
 const NEEDED: [(Place, &str); 15] = [
     (Place::Program("qemu-system-x86_64"), "qemu-system-x86"),
@@ -61,8 +79,8 @@ pub fn install_line(packages: &[&str]) -> String {
 }
 
 /// The tools that are missing and their packages, without doubles.
-fn missing() -> (Vec<String>, Vec<&'static str>) {
-    missing_of(&NEEDED, Place::is_there)
+fn missing(needed: &[(Place, &'static str)]) -> (Vec<String>, Vec<&'static str>) {
+    missing_of(needed, Place::is_there)
 }
 
 fn missing_of(
@@ -84,7 +102,11 @@ fn missing_of(
 /// # Errors
 /// [`Error::MissingTools`] names all that are missing and the one command that installs them.
 pub fn check() -> Result<()> {
-    let (tools, packages) = missing();
+    check_list(&NEEDED)
+}
+
+fn check_list(needed: &[(Place, &'static str)]) -> Result<()> {
+    let (tools, packages) = missing(needed);
     if tools.is_empty() {
         return Ok(());
     }
@@ -104,11 +126,27 @@ const PASSES: usize = 3;
 /// # Errors
 /// [`Error::MissingTools`] if the process is not root and `sudo` would ask for a password, or
 /// if tools are still missing afterwards; [`Error::Tool`] if apt-get failed.
-pub fn install_missing(mut say: impl FnMut(&str)) -> Result<Vec<&'static str>> {
+pub fn install_missing(say: impl FnMut(&str)) -> Result<Vec<&'static str>> {
+    install_list(&NEEDED, say)
+}
+
+/// The same for what building the kernels of the demo's series takes: git, make, compiler,
+/// headers, and the source of Linux 6.1.
+///
+/// # Errors
+/// As [`install_missing`].
+pub fn install_for_builds(say: impl FnMut(&str)) -> Result<Vec<&'static str>> {
+    install_list(&FOR_BUILDS, say)
+}
+
+fn install_list(
+    needed: &[(Place, &'static str)],
+    mut say: impl FnMut(&str),
+) -> Result<Vec<&'static str>> {
     let sudo = !rustix::process::geteuid().is_root();
     let mut installed: Vec<&'static str> = Vec::new();
     for _ in 0..PASSES {
-        let (_, packages) = missing();
+        let (_, packages) = missing(needed);
         if packages.is_empty() {
             break;
         }
@@ -118,7 +156,7 @@ pub fn install_missing(mut say: impl FnMut(&str)) -> Result<Vec<&'static str>> {
         install(&packages, sudo, &mut say)?;
         installed.extend(packages);
     }
-    check()?;
+    check_list(needed)?;
     Ok(installed)
 }
 
