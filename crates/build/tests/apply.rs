@@ -4,6 +4,8 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 use klab_build::{Applied, BuildError, Commit, RawPatch, Refusal, RefusalKind, Tree};
 use support::Desk;
@@ -97,6 +99,33 @@ fn the_same_patches_give_the_same_commits_anywhere_and_any_time() {
     fs::remove_dir_all(desk.klab()).expect("removed");
     let tree = desk.tree();
     assert_eq!(apply(&mut desk, &tree, &start, &mails), first);
+}
+
+#[test]
+fn what_git_finds_in_the_environment_does_nothing() {
+    let folder = tempfile::tempdir().expect("folder");
+    let hook = folder.path().join("applypatch-msg");
+    fs::write(&hook, "#!/bin/sh\nexit 1\n").expect("hook");
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).expect("mode");
+    let config = folder.path().join("config");
+    let hooks = folder.path().display();
+    let text = format!("[core]\nhooksPath = {hooks}\n[commit]\ngpgSign = true\n");
+    fs::write(&config, text).expect("config");
+    let output = Command::new(std::env::current_exe().expect("this program"))
+        .args([
+            "every_prefix_of_a_series_is_a_commit_with_its_tree",
+            "--exact",
+        ])
+        .env("GIT_CONFIG_GLOBAL", &config)
+        .env("GIT_DIR", "/nowhere")
+        .env("GIT_INDEX_FILE", "/nowhere/index")
+        .output()
+        .expect("starts");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}"
+    );
 }
 
 #[test]
