@@ -335,6 +335,14 @@ mod tests {
             Some(7),
             "missing separator",
         );
+        let other_job = format!("make[2]: *** [b: a] Error 1\n{clang}");
+        check(
+            &other_job,
+            Complaint::Compiler,
+            Some("mm/madvise.c"),
+            Some(3),
+            "x.h",
+        );
         check(
             "something\nlast words\n",
             Complaint::Unknown,

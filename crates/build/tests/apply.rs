@@ -110,13 +110,15 @@ fn what_git_finds_in_the_environment_does_nothing() {
     let config = folder.path().join("config");
     let hooks = folder.path().display();
     let text = format!("[core]\nhooksPath = {hooks}\n[commit]\ngpgSign = true\n");
-    fs::write(&config, text).expect("config");
+    fs::write(&config, &text).expect("config");
+    fs::write(folder.path().join(".gitconfig"), &text).expect("config");
     let output = Command::new(std::env::current_exe().expect("this program"))
         .args([
             "every_prefix_of_a_series_is_a_commit_with_its_tree",
             "--exact",
         ])
         .env("GIT_CONFIG_GLOBAL", &config)
+        .env("HOME", folder.path())
         .env("GIT_DIR", "/nowhere")
         .env("GIT_INDEX_FILE", "/nowhere/index")
         .output()

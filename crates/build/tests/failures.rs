@@ -188,12 +188,16 @@ fn process_an_image_that_lies_about_its_release_is_refused() {
     let makefile = fs::read_to_string(bench.desk.repo().join("Makefile")).expect("Makefile");
     let other = makefile.replace("6.1.0-small", "6.1.0-other");
     bench.commit(&[("Makefile", &other)]);
-    let error = bench.build("HEAD").expect_err("another release");
-    let text = error.chain();
-    assert!(
-        text.contains("6.1.0-small") && text.contains("6.1.0-other"),
-        "{text}"
-    );
+    for config in [config("CONFIG_SMP=y\n"), config("CONFIG_MODULES=y\n")] {
+        let error = bench
+            .build_with("HEAD", &config)
+            .expect_err("another release");
+        let text = error.chain();
+        assert!(
+            text.contains("6.1.0-small") && text.contains("6.1.0-other"),
+            "{text}"
+        );
+    }
 }
 
 #[test]

@@ -114,36 +114,50 @@ fn untaken(
     wanted: &BTreeMap<&str, Wanted<'_>>,
     config: &DotConfig,
 ) -> Result<Vec<Untaken>, BuildError> {
-    let mut lost: Vec<&Wanted<'_>> = wanted
+    let all_took = wanted
         .values()
-        .filter(|wanted| !took(&wanted.setting.value, config.get(&wanted.setting.symbol)))
-        .collect();
-    if lost.is_empty() {
+        .all(|wanted| took(&wanted.setting.value, config.get(&wanted.setting.symbol)));
+    if all_took {
         return Ok(Vec::new());
     }
-    lost.sort_by_key(|wanted| wanted.rank);
     let kconfig = Kconfig::read(how.make.src, how.make.arch().folder())?;
+    Ok(explained(wanted, config, &kconfig))
+}
+
+/// The settings that did not take, in their order, each with its reason. One that lost to a
+/// later setting of the same choice is no surprise and left out.
+fn explained(
+    wanted: &BTreeMap<&str, Wanted<'_>>,
+    config: &DotConfig,
+    kconfig: &Kconfig,
+) -> Vec<Untaken> {
     let overruled = |lost: &Wanted<'_>| {
         let later = |name: &str| wanted.get(name).is_some_and(|w| w.rank > lost.rank);
         let rivals = kconfig.rivals(&lost.setting.symbol);
-        rivals
-            .into_iter()
-            .any(|name| later(name) && config.is_on(name))
+        rivals.iter().any(|name| later(name) && config.is_on(name))
     };
-    let lost = lost.into_iter().filter(|wanted| !overruled(wanted));
-    let told = lost.map(
-        |Wanted {
-             fragment, setting, ..
-         }| Untaken {
-            symbol: setting.symbol.clone(),
-            fragment: (*fragment).to_owned(),
-            line: setting.line,
-            wanted: setting.value.clone(),
-            got: config.get(&setting.symbol).clone(),
-            why: Why::find(&setting.symbol, &setting.value, &kconfig, config),
-        },
-    );
-    Ok(told.collect())
+    let mut lost: Vec<&Wanted<'_>> = wanted
+        .values()
+        .filter(|wanted| !took(&wanted.setting.value, config.get(&wanted.setting.symbol)))
+        .filter(|wanted| !overruled(wanted))
+        .collect();
+    lost.sort_by_key(|wanted| wanted.rank);
+    let told = |wanted: &Wanted<'_>| {
+        let Setting {
+            symbol,
+            value,
+            line,
+        } = wanted.setting;
+        Untaken {
+            symbol: symbol.clone(),
+            fragment: wanted.fragment.to_owned(),
+            line: *line,
+            wanted: value.clone(),
+            got: config.get(symbol).clone(),
+            why: Why::find(symbol, value, kconfig, config),
+        }
+    };
+    lost.into_iter().map(told).collect()
 }
 
 /// Whether a setting is there. An absent text is an empty one.
@@ -162,6 +176,28 @@ mod tests {
         for setting in &always.settings {
             assert!(took(&setting.value, &Value::No), "{setting:?}");
         }
+    }
+
+    #[test]
+    fn a_setting_that_a_later_one_of_its_choice_replaced_is_no_surprise() {
+        let mut kconfig = Kconfig::default();
+        kconfig.add("choice\nconfig P\n\tbool \"p\"\nconfig RT\n\tbool \"rt\"\nendchoice\n");
+        let fragment = |text| Fragment::parse("f", text).expect("fragment");
+        let rt = DotConfig::parse("CONFIG_RT=y\n");
+        let (p_first, rt_first) = (
+            fragment("CONFIG_P=y\nCONFIG_RT=y\n"),
+            fragment("CONFIG_RT=y\nCONFIG_P=y\n"),
+        );
+        assert_eq!(
+            explained(&wanted([&p_first].into_iter()), &rt, &kconfig),
+            []
+        );
+        let told = explained(&wanted([&rt_first].into_iter()), &rt, &kconfig);
+        assert_eq!(told.len(), 1);
+        assert_eq!(
+            (told[0].symbol.as_str(), &told[0].why),
+            ("P", &Why::Rival("RT".to_owned()))
+        );
     }
 
     #[test]
