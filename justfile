@@ -45,3 +45,9 @@ bench *arguments:
 # Look at changed golden files and accept them; needs cargo-insta.
 accept:
     cargo insta review
+
+# Fuzz what reads mails, for some seconds; needs cargo-fuzz and a nightly toolchain.
+fuzz seconds="60":
+    mkdir -p fuzz/corpus/series
+    cargo +nightly fuzz run series fuzz/corpus/series crates/series/tests/data -- \
+        -max_total_time={{seconds}} -dict=fuzz/series.dict -timeout=10 -rss_limit_mb=2048

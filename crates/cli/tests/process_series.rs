@@ -218,3 +218,42 @@ fn process_series_show_without_git_is_an_error_of_the_machine() {
         told.err
     );
 }
+
+#[test]
+fn process_series_show_heeds_what_the_user_allows_git() {
+    let folder = folder();
+    // Somebody else's tree, which git reads only where the user said so.
+    let mut chown = Command::new("chown");
+    chown
+        .args(["-R", "54321", "linux"])
+        .current_dir(folder.path());
+    if Told::by(&mut chown).code != 0 {
+        let name = "process_series_show_heeds_what_the_user_allows_git";
+        println!("skipped: {name}: only root gives files away");
+        return;
+    }
+    let show = |home: &str| {
+        let home = folder.path().join(home);
+        std::fs::create_dir_all(&home).unwrap();
+        let mut show = command(folder.path(), &["series", "show", "linux:v6.6..main"]);
+        show.env("HOME", &home)
+            .env_remove("XDG_CONFIG_HOME")
+            .env_remove("SUDO_UID");
+        Told::by(show.env_remove("GIT_CONFIG_GLOBAL"))
+    };
+    write(folder.path(), "strict/.gitconfig", "");
+    write(folder.path(), "lax/.gitconfig", "[safe]\n\tdirectory = *\n");
+    write(
+        folder.path(),
+        "taken-back/.gitconfig",
+        "[safe]\n\tdirectory = *\n\tdirectory =\n",
+    );
+    assert!(show("lax").ok().contains("mm/vmscan: rename f3"));
+    for home in ["strict", "taken-back"] {
+        let told = show(home);
+        assert!(
+            told.refused().contains("dubious ownership"),
+            "{home}: {told:?}"
+        );
+    }
+}

@@ -67,20 +67,7 @@ pub fn find_base(series: &Series, tree: &Path) -> Result<BaseFinding, SeriesErro
     let mut warnings = Vec::new();
     if let Some(named) = series.dependencies.base_commit() {
         if let Some(commit) = git.commit(named)? {
-            let reference = [Reference::at(&commit)];
-            let matched = matches(&git, &reference, &files)?
-                .first()
-                .copied()
-                .unwrap_or(0);
-            // What must be applied before changes files, too.
-            if matched < files.len() && series.dependencies.prerequisites() == 0 {
-                let reference = commit.clone();
-                warnings.push(Warning::BaseUnsure {
-                    matched,
-                    total: files.len(),
-                    reference,
-                });
-            }
+            warnings.extend(misfit(&git, &commit, &files, series)?);
             let base = Some(Base::Named { commit });
             return Ok(BaseFinding { base, warnings });
         }
@@ -89,31 +76,45 @@ pub fn find_base(series: &Series, tree: &Path) -> Result<BaseFinding, SeriesErro
     }
     if files.is_empty() {
         warnings.push(Warning::BaseUnknown);
-        return Ok(BaseFinding {
-            base: None,
-            warnings,
-        });
+        let base = None;
+        return Ok(BaseFinding { base, warnings });
     }
     let named = series.dependencies.base_commit();
     let (best, matched) = guess(&git, &files, named, series.date)?;
-    let total = files.len();
-    if matched < total {
-        let reference = best.name.clone();
-        warnings.push(Warning::BaseUnsure {
-            matched,
-            total,
-            reference,
-        });
-    }
-    let base = Base::Guessed {
+    warnings.extend(unsure(&best.name, matched, files.len()));
+    let base = Some(Base::Guessed {
         reference: best.name,
         commit: best.commit,
         matched,
+        total: files.len(),
+    });
+    Ok(BaseFinding { base, warnings })
+}
+
+/// What to say of a base that the series names and that has other files.
+fn misfit(
+    git: &Git,
+    commit: &str,
+    files: &[Expected],
+    series: &Series,
+) -> Result<Option<Warning>, SeriesError> {
+    // What must be applied before changes files, too.
+    if series.dependencies.prerequisites() > 0 {
+        return Ok(None);
+    }
+    let matched = matches(git, &[Reference::at(commit)], files)?;
+    Ok(unsure(
+        commit,
+        matched.first().copied().unwrap_or(0),
+        files.len(),
+    ))
+}
+
+fn unsure(reference: &str, matched: usize, total: usize) -> Option<Warning> {
+    (matched < total).then(|| Warning::BaseUnsure {
+        matched,
         total,
-    };
-    Ok(BaseFinding {
-        base: Some(base),
-        warnings,
+        reference: reference.to_owned(),
     })
 }
 

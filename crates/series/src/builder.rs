@@ -35,10 +35,8 @@ impl<'a> Builder<'a> {
     }
 
     pub(crate) fn build(mut self, chosen: &Candidate) -> Result<Series, SeriesError> {
-        let cover = chosen
-            .covers
-            .first()
-            .map(|index| self.cover(&self.mails[*index].mail));
+        let cover = chosen.covers.first();
+        let mut cover = cover.map(|index| cover_of(&self.mails[*index].mail));
         if let Some(cover) = &cover {
             self.dependencies.merge(trailer::dependencies(&cover.text));
         }
@@ -46,21 +44,14 @@ impl<'a> Builder<'a> {
         for (index, number) in chosen.patches.iter().zip(1..) {
             patches.push(self.patch(&self.mails[*index].mail, number)?);
         }
-        let mut cover = cover;
         self.answers(chosen, cover.as_mut(), &mut patches);
-        let first = chosen.covers.first().or(chosen.patches.first());
-        // A candidate that passed its check has a patch.
-        let lead = first.map(|index| &self.mails[*index].mail);
-        let subject = match (&cover, patches.first()) {
-            (Some(cover), _) => cover.subject.clone(),
-            (None, Some(patch)) => patch.subject.clone(),
-            (None, None) => String::new(),
+        let (subject, author) = match (&cover, patches.first()) {
+            (Some(cover), _) => (cover.subject.clone(), cover.author.clone()),
+            (None, Some(patch)) => (patch.subject.clone(), patch.author.clone()),
+            (None, None) => Default::default(),
         };
-        let author = match (&cover, lead, patches.first()) {
-            (Some(_), Some(mail), _) => mail.author.clone(),
-            (_, _, Some(patch)) => patch.author.clone(),
-            _ => Default::default(),
-        };
+        let lead = chosen.covers.first().or(chosen.patches.first());
+        let lead = lead.map(|index| &self.mails[*index].mail);
         Ok(Series {
             subject,
             author,
@@ -76,15 +67,6 @@ impl<'a> Builder<'a> {
             other_revisions: Vec::new(),
             warnings: self.warnings,
         })
-    }
-
-    fn cover(&self, mail: &Mail) -> Cover {
-        Cover {
-            place: mail.place.clone(),
-            subject: mail.subject.title.clone(),
-            text: mail.body.text.clone(),
-            trailers: Vec::new(),
-        }
     }
 
     fn patch(&mut self, mail: &Mail, number: u32) -> Result<Patch, SeriesError> {
@@ -198,6 +180,16 @@ impl<'a> Builder<'a> {
                 Some(None) | None => {}
             }
         }
+    }
+}
+
+fn cover_of(mail: &Mail) -> Cover {
+    Cover {
+        place: mail.place.clone(),
+        subject: mail.subject.title.clone(),
+        author: mail.author.clone(),
+        text: mail.body.text.clone(),
+        trailers: Vec::new(),
     }
 }
 

@@ -48,6 +48,8 @@ pub struct Cover {
     pub place: Place,
     /// The subject without its prefix.
     pub subject: String,
+    /// Who sent it.
+    pub author: Person,
     /// The text.
     pub text: String,
     /// Trailers of replies to it: they are meant for all patches.
@@ -123,7 +125,13 @@ impl Series {
     /// All patches as one mailbox for `git am` with [`Series::am_options`]. Mails whose own
     /// line ends are CRLF are written with LF, as git reads them by default.
     pub fn mbox(&self) -> Vec<u8> {
-        let mails: Vec<Cow<'_, [u8]>> = self.patches.iter().map(|patch| patch.with_lf()).collect();
+        self.mbox_of_first(self.patches.len())
+    }
+
+    /// [`Series::mbox`] of the first `count` patches, for a variant such as `+1..2`.
+    pub fn mbox_of_first(&self, count: usize) -> Vec<u8> {
+        let patches = self.patches.iter().take(count);
+        let mails: Vec<Cow<'_, [u8]>> = patches.map(Patch::with_lf).collect();
         crate::mbox::write_mbox(mails.iter().map(AsRef::as_ref))
     }
 

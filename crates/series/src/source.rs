@@ -57,8 +57,12 @@ impl Source {
         if text == Path::new("-") {
             return Ok(Self::StandardInput);
         }
+        let is_range = |name: &str| {
+            let end = name.rsplit_once(':').map(|(_, range)| range);
+            end.is_some_and(|range| range.contains(".."))
+        };
         match text.to_str() {
-            Some(name) if !text.exists() && name.contains(':') && name.contains("..") => {
+            Some(name) if is_range(name) && !text.exists() => {
                 GitRange::parse(name, tree).map(Self::Range)
             }
             _ => Ok(Self::Path(text.to_owned())),
@@ -201,26 +205,30 @@ fn plain<'a>(name: &str, bytes: &'a [u8]) -> Result<std::borrow::Cow<'a, [u8]>, 
     }
 }
 
+/// The folders of a maildir that hold mails.
+fn maildir(folder: &Path) -> Vec<PathBuf> {
+    let parts = ["cur", "new"].map(|part| folder.join(part));
+    parts.into_iter().filter(|part| part.is_dir()).collect()
+}
+
+/// The files of a folder of patches, by name.
+fn patch_files(folder: &Path) -> Result<Vec<PathBuf>, SeriesError> {
+    let mut files = files_of(folder)?;
+    files.retain(|path| is_patch_file(path));
+    if files.is_empty() {
+        let path = folder.to_owned();
+        return Err(SeriesError::NoPatchFiles { path });
+    }
+    Ok(files)
+}
+
 /// Reads a maildir, or the patches of a folder in the order of their names.
 fn read_folder(folder: &Path, options: &Options) -> Result<Series, SeriesError> {
     let name = folder.display().to_string();
-    let maildir: Vec<PathBuf> = ["cur", "new"]
-        .iter()
-        .map(|part| folder.join(part))
-        .filter(|part| part.is_dir())
-        .collect();
+    let maildir = maildir(folder);
     let mut files = Vec::new();
     if maildir.is_empty() {
-        files.extend(
-            files_of(folder)?
-                .into_iter()
-                .filter(|path| is_patch_file(path)),
-        );
-        if files.is_empty() {
-            return Err(SeriesError::NoPatchFiles {
-                path: folder.to_owned(),
-            });
-        }
+        files = patch_files(folder)?;
     }
     for part in &maildir {
         files.extend(files_of(part)?);

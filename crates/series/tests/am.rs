@@ -28,6 +28,19 @@ fn a_range_gives_the_tree_of_its_topic() {
     assert_eq!(series.patches.len(), 6);
     assert!(series.am_options().contains(&"--keep-cr"));
     same_as_topic(&repo, &series);
+    // Each step to the whole is the tree of its commit.
+    for count in 0..=6 {
+        let mut part = series.clone();
+        part.patches.truncate(count);
+        assert_eq!(part.mbox(), series.mbox_of_first(count));
+        if count > 0 {
+            let made = repo.am(&part, "v6.1");
+            assert_eq!(
+                made,
+                repo.git(&["rev-parse", &format!("topic~{}^{{tree}}", 6 - count)])
+            );
+        }
+    }
 }
 
 #[test]

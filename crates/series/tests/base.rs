@@ -88,7 +88,7 @@ fn a_base_is_guessed_from_the_blobs() {
         let series = series(
             &repo,
             &format!("v6.{n}"),
-            &["a.c", "b.c", "a.c", "new.c"],
+            &["a.c", "b.c", "a.c", "new.c", "new.c"],
             &[],
         );
         let finding = find(&repo, &series);

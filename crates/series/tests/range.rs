@@ -204,8 +204,14 @@ fn what_people_write_is_a_path_a_range_or_standard_input() {
         |text: &Path| Source::parse(text, |tree| Path::new("/trees").join(tree)).expect("good");
     assert_eq!(parse(Path::new("-")), Source::StandardInput);
     assert_eq!(parse(&file), Source::Path(file.clone()));
-    let path = PathBuf::from("../v2.mbox");
-    assert_eq!(parse(&path), Source::Path(path.clone()));
+    for path in [
+        "../v2.mbox",
+        "../lore: thread.mbox",
+        "https://lore.kernel.org/x",
+    ] {
+        let path = PathBuf::from(path);
+        assert_eq!(parse(&path), Source::Path(path.clone()));
+    }
     let Source::Range(range) = parse(Path::new("linux:v6.1..topic")) else {
         panic!("a range");
     };
