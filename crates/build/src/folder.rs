@@ -21,10 +21,10 @@ const STATE: &str = ".klab-state.json";
 
 /// Steps per symbol that is switched on, for the first build of a configuration: measured with
 /// `virtual-x86_64.config` on Linux 6.1. Other configurations may need twice or half of that.
-const STEPS_PER_SYMBOL: f64 = 2.0;
+const STEPS_PER_SYMBOL: f64 = 2.6;
 /// Steps of a build in which something changed, besides the objects themselves: archives of the
 /// folders above, the linking of vmlinux in its stages, and the image. Measured as above.
-const STEPS_OF_LINKING: u64 = 40;
+const STEPS_OF_LINKING: u64 = 32;
 
 /// What is remembered of a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
