@@ -21,7 +21,7 @@ pub enum Complaint {
     Modpost,
     /// Kconfig.
     Kconfig,
-    /// A program that is not there.
+    /// A program, library or header of the machine that is not there.
     NoProgram,
     /// The machine: its disk or memory is full, or broken.
     Machine,
@@ -66,6 +66,16 @@ const MACHINE: [&str; 7] = [
     "Read-only file system",
     "Disk quota exceeded",
     "Too many open files",
+];
+
+/// Headers and libraries of the machine, which the kernel's own helper programs need.
+const ABSENT: [&str; 6] = [
+    "cannot find -l",
+    " openssl/",
+    " gelf.h: No such file",
+    " libelf.h: No such file",
+    " zlib.h: No such file",
+    " stdio.h: No such file",
 ];
 
 /// Lines that are quoted.
@@ -140,8 +150,12 @@ fn complaint(text: &str) -> Option<FirstError> {
         let by = about(&file, rest)?;
         Some((by, Some(file), line))
     });
+    let absent = ABSENT.iter().any(|sign| text.contains(sign))
+        && (text.contains("No such file or directory") || text.contains("cannot find"));
     let (by, file, line) = if machine {
         (Complaint::Machine, None, None)
+    } else if absent {
+        (Complaint::NoProgram, None, None)
     } else {
         by_place.or_else(|| by_words(text).map(|by| (by, None, None)))?
     };
@@ -324,6 +338,11 @@ mod tests {
         check(disk, Complaint::Machine, None, None, "No space left");
         let program = "/bin/sh: 1: flex: not found\nmake[1]: *** [x] Error 127\n";
         check(program, Complaint::NoProgram, None, None, "flex");
+        let library = "/usr/bin/ld: cannot find -lelf: No such file or directory\n";
+        check(library, Complaint::NoProgram, None, None, "-lelf");
+        let header = "scripts/sign-file.c:25:10: fatal error: openssl/opensslv.h: No such file or \
+                      directory\n";
+        check(header, Complaint::NoProgram, None, None, "openssl");
         let make = "make[1]: *** No rule to make target 'mm/new.o', needed by 'x'.  Stop.\n\
                     make: *** [Makefile:1: y] Error 2\n";
         check(make, Complaint::Make, None, None, "No rule to make target");

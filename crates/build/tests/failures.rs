@@ -68,6 +68,12 @@ fn process_cancelling_ends_the_whole_build_and_the_next_one_is_fine() {
     assert_eq!(processes_in(&bench.desk.klab()), [""; 0]);
     bench.desk.cancel = Cancel::new().expect("token");
     bench.build("HEAD~1").expect("builds");
+    // What a killed `make` left where configurations are made is not used again.
+    let kconfig = bench.desk.klab().join("work/linux/lane-main/kconfig");
+    fs::write(kconfig.join("half"), "").expect("write");
+    fs::write(kconfig.join(".klab-configuring"), "").expect("write");
+    bench.build("HEAD~1").expect("is there");
+    assert!(!kconfig.join("half").exists() && !kconfig.join(".klab-configuring").exists());
 }
 
 #[test]

@@ -5,10 +5,11 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown};
 use std::path::Path;
 
 use klab_build::{BuildError, BuildEvent, Stage, TreeSource, Trees};
+use klab_testkit::skip;
 use support::{Desk, tree_name};
 
 /// Path, time and content of every file below a folder.
@@ -193,6 +194,50 @@ fn hooks_and_configuration_of_others_do_nothing() {
         .expect("applies");
     assert_eq!(applied.commits.len(), 1);
     assert!(!proof.exists(), "something of the source ran");
+}
+
+#[test]
+fn a_source_on_another_file_system_is_read_where_it_is() {
+    let name = "a_source_on_another_file_system_is_read_where_it_is";
+    let mut desk = Desk::with(&[("a", "1\n")]);
+    let Ok(other) = tempfile::tempdir_in("/dev/shm") else {
+        return skip(name, "no /dev/shm");
+    };
+    let device = |path: &Path| path.metadata().expect("folder").dev();
+    if device(other.path()) == device(&desk.repo()) {
+        return skip(
+            name,
+            "/dev/shm is on the file system of the temporary folder",
+        );
+    }
+    let trees = Trees::open(other.path()).expect("opens");
+    let source = TreeSource::Path(desk.repo());
+    let tree = desk
+        .watched(|w| trees.add(&tree_name("linux"), &source, w))
+        .expect("is added");
+    let alternates = other.path().join("trees/linux.git/objects/info/alternates");
+    let place = fs::read_to_string(alternates).expect("alternates");
+    assert!(place.contains("developer/.git/objects"), "{place}");
+    assert!(desk.watched(|w| tree.resolve("master", w)).is_ok());
+}
+
+#[test]
+fn a_repository_of_another_user_is_a_source() {
+    let name = "a_repository_of_another_user_is_a_source";
+    let mut desk = Desk::with(&[("a", "1\n")]);
+    let mut paths = vec![desk.repo()];
+    while let Some(path) = paths.pop() {
+        if lchown(&path, Some(65534), Some(65534)).is_err() {
+            return skip(name, "only root can give files away");
+        }
+        if path.is_dir() {
+            let entries = fs::read_dir(path).expect("folder").flatten();
+            paths.extend(entries.map(|entry| entry.path()));
+        }
+    }
+    let tree = desk.tree();
+    assert!(desk.watched(|w| tree.resolve("master", w)).is_ok());
+    desk.watched(|w| tree.fetch(w)).expect("fetches");
 }
 
 #[test]

@@ -25,6 +25,10 @@ pub struct ResolvedConfig {
     pub untaken: Vec<Untaken>,
 }
 
+/// The mark of a configuration that is being made. What a killed `make` left of its helper
+/// programs cannot be trusted, and all of them are built in seconds.
+const MARK: &str = ".klab-configuring";
+
 /// What is needed to make a configuration.
 pub(crate) struct Configure<'a> {
     /// `make` of the source, writing into a folder that is used for configurations only, so
@@ -39,22 +43,27 @@ pub(crate) fn configure(
     watcher: &mut Watcher<'_>,
 ) -> Result<ResolvedConfig, BuildError> {
     watcher.stage(Stage::Configuring)?;
+    let mark = how.make.out.join(MARK);
+    if mark.exists() {
+        files::remove(how.make.out)?;
+    }
+    files::make_folder(how.make.out)?;
+    files::write_atomic(&mark, b"")?;
     let always = Fragment::parse("klab", ALWAYS)?;
     let request = how.request;
     let wanted = wanted(request.fragments.iter().chain([&always]));
     let path = how.make.out.join(".config");
     let base = match &request.base {
         BaseConfig::Target(target) => {
-            files::make_folder(how.make.out)?;
             how.make.quiet(&[target.as_str()], watcher)?;
             fs::read_to_string(&path).map_err(BuildError::io("read", &path))?
         }
         BaseConfig::Text { text, .. } => text.clone(),
     };
     how.make.arch().accepts(request.base.name(), &base)?;
-    files::make_folder(how.make.out)?;
     fs::write(&path, merged(&base, &wanted)).map_err(BuildError::io("write", &path))?;
     how.make.quiet(&["olddefconfig"], watcher)?;
+    files::remove(&mark)?;
     let text = fs::read_to_string(&path).map_err(BuildError::io("read", &path))?;
     let config = DotConfig::parse(&text);
     let untaken = untaken(how, &wanted, &config)?;
