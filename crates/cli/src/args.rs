@@ -145,7 +145,7 @@ pub(crate) struct Submit {
     pub(crate) wish: Wish,
     /// NAME=KERNEL: a kernel that was added, as a variant; give it once per variant. Without a
     /// series the first is what others are compared with, with one they come after it.
-    #[arg(long = "variant", value_name = "NAME=KERNEL", value_parser = variant, required_unless_present = "series")]
+    #[arg(long = "variant", value_name = "NAME=KERNEL", value_parser = variant)]
     pub(crate) kernels: Vec<(VariantName, KernelName)>,
     /// The architecture, if the boards do not tell it.
     #[arg(long, value_parser = Arch::parse, requires = "series")]

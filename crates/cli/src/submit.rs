@@ -12,6 +12,11 @@ use crate::exit::{CliError, ExitCode};
 use crate::{boards, build_watch, jobs, json, output, watch, wish};
 
 pub(crate) async fn run(global: &Global, submit: Submit) -> Result<ExitCode, CliError> {
+    if submit.wish.series.is_none() && submit.kernels.is_empty() {
+        return Err(CliError::usage(
+            "nothing to submit: name a series, or kernels with --variant NAME=KERNEL",
+        ));
+    }
     let plan = plan_source(&submit.plan)?;
     // A bad plan is refused here, with its source line, before anything is sent.
     parse_plan(&plan.file_name, &plan.text)
