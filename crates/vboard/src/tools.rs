@@ -18,7 +18,7 @@ enum Place {
 }
 
 /// What building the kernels of the demo's series takes, its source included.
-const FOR_BUILDS: [(Place, &str); 11] = [
+const FOR_BUILDS: [(Place, &str); 12] = [
     (Place::Program("git"), "git"),
     (Place::Program("make"), "make"),
     (Place::Program("gcc"), "gcc"),
@@ -27,6 +27,7 @@ const FOR_BUILDS: [(Place, &str); 11] = [
     (Place::Program("bison"), "bison"),
     (Place::Program("bc"), "bc"),
     (Place::File("/usr/include/gelf.h"), "libelf-dev"),
+    (Place::Program("depmod"), "kmod"),
     (Place::Program("xz"), "xz-utils"),
     (Place::Program("ccache"), "ccache"),
     (Place::File(LINUX_SOURCE), "linux-source-6.1"),
