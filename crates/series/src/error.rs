@@ -279,7 +279,7 @@ pub enum SeriesError {
     #[error(
         "{}: {}no tag and no branch ({references} compared) has the files that this series changes \
          as it expects them: is it for another tree? Fetch what it is based on, or name the base \
-         with `git format-patch --base`",
+         with `--base` or `git format-patch --base`",
         defuse(&.tree.display().to_string()), absent(.named)
     )]
     NoBase {

@@ -89,7 +89,7 @@ pub enum Warning {
     /// The guess is not sure.
     #[error(
         "{} has {matched} of {total} files as the series expects them: it may not apply; name the \
-         base with `git format-patch --base`", defuse(.reference)
+         base with `--base` or `git format-patch --base`", defuse(.reference)
     )]
     BaseUnsure {
         /// Files that match.
@@ -102,7 +102,8 @@ pub enum Warning {
     /// Nothing tells the base.
     #[error(
         "the series names no base commit and none can be guessed: its patches have no index \
-         lines of files that were there before; name the base with `git format-patch --base`"
+         lines of files that were there before; name the base with `--base` or `git \
+         format-patch --base`"
     )]
     BaseUnknown,
     /// A submodule changes.

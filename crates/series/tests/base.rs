@@ -76,7 +76,7 @@ fn a_named_base_that_does_not_fit_is_warned_of() {
     series.dependencies.base_commits = vec![wrong.clone()];
     let expected = format!(
         "{wrong} has 1 of 2 files as the series expects them: it may not apply; name the base \
-         with `git format-patch --base`"
+         with `--base` or `git format-patch --base`"
     );
     assert_eq!(warned(&find(&repo, &series)), [expected]);
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use klab_model::{TreeName, TreeSource};
+use klab_model::{GitRef, TreeName, TreeSource};
 use klab_vboard::tools::LINUX_SOURCE;
 
 use super::Story;
@@ -35,6 +35,8 @@ pub(super) fn wish(series: &Path) -> Result<Wish, CliError> {
     Ok(Wish {
         series: Some(series.to_owned()),
         tree: Some(TreeName::parse(TREE).map_err(CliError::usage)?),
+        // The package moves on with Debian's updates; patches stand for a little while longer.
+        base: Some(GitRef::parse(TAG).map_err(CliError::usage)?),
         config: "tinyconfig".to_owned(),
         fragments: vec!["virtual-x86_64".to_owned(), "ftrace".to_owned()],
         ..Wish::none()
