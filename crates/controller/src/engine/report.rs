@@ -72,7 +72,10 @@ impl Engine {
     ) -> Result<Vec<KernelLine>, EngineError> {
         let mut lines = Vec::new();
         for variant in &record.job.variants {
-            let kernel = self.store.kernel(&variant.kernel).await?;
+            // A kernel that could not be built; the notes say so.
+            let Some(kernel) = found(self.store.kernel(&variant.kernel).await)? else {
+                continue;
+            };
             let runs: BTreeSet<RunId> = record
                 .runs()
                 .filter(|run| run.variant == variant.name)
@@ -180,6 +183,11 @@ impl Engine {
         let all = record.runs.len();
         if ended < all {
             notes.push(format!("the job has not ended: {ended} of {all} runs have"));
+        }
+        for variant in &record.job.variants {
+            if found(self.store.kernel(&variant.kernel).await)?.is_none() {
+                notes.push(format!("{} has no kernel: it was not built", variant.name));
+            }
         }
         for problem in self.store.parse_problems_of(record.job.id).await? {
             let name = found(self.store.artifact(problem.artifact).await)?
