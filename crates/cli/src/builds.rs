@@ -167,7 +167,8 @@ pub(crate) fn show(global: &Global, build: &v1::Build) -> Result<(), CliError> {
     let mut table = Table::new(["VARIANT", "STATE", "KERNEL", "REASON"]);
     for target in &build.targets {
         // The first line says what; the log has the rest.
-        let reason = target.reason.lines().next().unwrap_or_default();
+        let reason = target.failure.as_ref().map_or("", |f| f.reason.as_str());
+        let reason = reason.lines().next().unwrap_or_default();
         table.row([
             target.variant.clone(),
             target.state.clone(),
@@ -207,7 +208,7 @@ pub(crate) fn json(build: &v1::Build) -> Value {
                 "variant": target.variant,
                 "kernel": target.kernel,
                 "state": target.state,
-                "reason": target.reason,
+                "failure": j::failure(target.failure.as_ref()),
             })
         })
         .collect();

@@ -431,6 +431,18 @@ async fn runs_whose_kernel_never_comes_end_and_the_others_go_on() {
         reason,
         "+1 was not built: hunk 1 of mm/madvise.c does not apply"
     );
+    // The comparison says which variant is not in it.
+    let request = v1::GetReportRequest {
+        job: job.id.clone(),
+        format: v1::ReportFormat::Text.into(),
+    };
+    let mut reports = v1::report_service_client::ReportServiceClient::new(lab.channel.clone());
+    let report = reports.get_report(request).await.unwrap().into_inner();
+    let text = report.content;
+    assert!(
+        text.contains("+1 has no kernel: it was not built"),
+        "{text}"
+    );
     // Asked for again, it is refused at once.
     let late = submission(&[&format!("x={}", build.targets[1].kernel)], "b1", 1);
     let late = create_job(&lab.channel, late).await.unwrap_err();
@@ -461,6 +473,31 @@ async fn a_job_ends_when_nothing_of_it_can_be_built() {
                 .reason
                 .contains("base v6.1 is not in tree")
         );
+    }
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn a_lab_that_cannot_build_is_no_failure_of_the_kernel() {
+    let (_folder, lab) = lab_with_tree().await;
+    let _agent = lab.agent("b1").await;
+    let mut builder = FakeBuilder::connect(&lab.channel, "w1", X86).await.unwrap();
+    let build = create_build(&lab.channel, wish(), MBOX).await.unwrap();
+    let job = job_of(&lab, &build).await;
+    for _ in 0..3 {
+        let order = builder.order().await;
+        builder.finish(order.at, Some(Failure::infrastructure("no flex here")));
+    }
+    until(async || {
+        find_job(&lab.channel, &job.id).await.job.unwrap().state() == v1::JobState::Failed
+    })
+    .await;
+    let found = find_job(&lab.channel, &job.id).await;
+    assert_eq!(found.runs.len(), 2);
+    for run in found.runs {
+        let failure = run.failure.unwrap();
+        assert_eq!(failure.class(), v1::FailureClass::Infrastructure);
+        assert!(failure.reason.contains("no flex here"), "{failure:?}");
     }
     lab.stop().await;
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{BuilderName, Failure, FailureClass, Fence};
+use crate::{BuilderName, Failure, Fence};
 
 /// Where one target of a build stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,11 +16,9 @@ pub enum TargetState {
         /// The same content had been built before.
         cached: bool,
     },
-    /// There will be no kernel.
-    Failed {
-        /// For people: the compiler's first error, the hunk that does not apply.
-        reason: String,
-    },
+    /// There will be no kernel: the compiler's first error, the hunk that does not apply, or
+    /// what kept the lab from building.
+    Failed(Failure),
 }
 
 impl TargetState {
@@ -30,7 +28,7 @@ impl TargetState {
             TargetState::Waiting => "waiting",
             TargetState::Built { cached: false } => "built",
             TargetState::Built { cached: true } => "cached",
-            TargetState::Failed { .. } => "failed",
+            TargetState::Failed(_) => "failed",
         }
     }
 
@@ -248,11 +246,7 @@ impl BuildState {
                 fence,
                 cancelling: false,
             })),
-            BuildChange::Cancel => Ok(self.ended(
-                next_attempt.saturating_sub(1),
-                BuildOutcome::Cancelled,
-                CANCELLED,
-            )),
+            BuildChange::Cancel => Ok(self.cancelled(next_attempt.saturating_sub(1))),
             BuildChange::Target { fence, .. }
             | BuildChange::Finished { fence, .. }
             | BuildChange::Stopped { fence }
@@ -330,35 +324,34 @@ impl BuildState {
 
     fn after_attempt(&self, attempt: u32, cancelling: bool, failure: Option<Failure>) -> Self {
         if !self.targets.iter().any(TargetState::is_waiting) {
-            return self.ended(attempt, self.of_targets(), "");
+            let phase = BuildPhase::Ended {
+                attempts: attempt,
+                outcome: self.of_targets(),
+            };
+            return self.in_phase(phase);
         }
         let failure = failure.unwrap_or_else(|| {
             Failure::infrastructure("the builder stopped before it came to every target")
         });
         if cancelling {
-            self.ended(attempt, BuildOutcome::Cancelled, CANCELLED)
+            self.cancelled(attempt)
         } else if failure.class.is_retried() && attempt < Self::MAX_ATTEMPTS {
             self.in_phase(BuildPhase::Queued {
                 next_attempt: attempt + 1,
             })
         } else {
-            let reason = failure.reason.clone();
-            self.ended(attempt, BuildOutcome::Failed(failure), &reason)
+            let outcome = BuildOutcome::Failed(failure.clone());
+            self.ended(attempt, outcome, &failure)
         }
     }
 
     /// How a build ends none of whose targets waits.
     fn of_targets(&self) -> BuildOutcome {
         let failed = self.targets.iter().find_map(|target| match target {
-            TargetState::Failed { reason } => Some(reason.clone()),
+            TargetState::Failed(failure) => Some(failure.clone()),
             _ => None,
         });
-        failed.map_or(BuildOutcome::Done, |reason| {
-            BuildOutcome::Failed(Failure {
-                class: FailureClass::Kernel,
-                reason,
-            })
-        })
+        failed.map_or(BuildOutcome::Done, BuildOutcome::Failed)
     }
 
     fn in_phase(&self, phase: BuildPhase) -> Self {
@@ -368,18 +361,20 @@ impl BuildState {
         }
     }
 
-    /// Ended; targets that still wait fail for this reason.
-    fn ended(&self, attempts: u32, outcome: BuildOutcome, reason: &str) -> Self {
+    fn cancelled(&self, attempts: u32) -> Self {
+        // Nothing is said about the kernels that were not built.
+        let failure = Failure::infrastructure("the build was cancelled");
+        self.ended(attempts, BuildOutcome::Cancelled, &failure)
+    }
+
+    /// Ended; targets that still wait fail with this.
+    fn ended(&self, attempts: u32, outcome: BuildOutcome, failure: &Failure) -> Self {
         let mut after = self.in_phase(BuildPhase::Ended { attempts, outcome });
         for target in &mut after.targets {
             if target.is_waiting() {
-                *target = TargetState::Failed {
-                    reason: reason.to_owned(),
-                };
+                *target = TargetState::Failed(failure.clone());
             }
         }
         after
     }
 }
-
-const CANCELLED: &str = "the build was cancelled";

@@ -35,9 +35,7 @@ fn finished(fence: u64, failure: Option<Failure>) -> BuildChange {
 const BUILT: TargetState = TargetState::Built { cached: false };
 
 fn broken() -> TargetState {
-    TargetState::Failed {
-        reason: "mm/madvise.c:1:1: error".to_owned(),
-    }
+    TargetState::Failed(Failure::kernel("mm/madvise.c:1:1: error"))
 }
 
 /// The state after these changes, all of which fit.
@@ -182,7 +180,7 @@ proptest! {
             prop_assert_eq!(state.is_live(), state.outcome().is_none());
             if let BuildPhase::Ended { outcome, .. } = &state.phase {
                 prop_assert!(!state.targets.contains(&TargetState::Waiting));
-                let failed = |t: &TargetState| matches!(t, TargetState::Failed { .. });
+                let failed = |t: &TargetState| matches!(t, TargetState::Failed(_));
                 let all_built = !state.targets.iter().any(failed);
                 prop_assert_eq!(*outcome == BuildOutcome::Done, all_built);
             }

@@ -124,7 +124,9 @@ fn process_what_does_not_compile_ends_its_variant_with_the_first_error() {
         states(&build),
         [("base", "built"), ("+1", "built"), ("v1", "failed")]
     );
-    let reason = build["targets"][2]["reason"].as_str().expect("a reason");
+    let reason = build["targets"][2]["failure"]["reason"]
+        .as_str()
+        .expect("a reason");
     assert!(reason.contains("kernel/sched.c:3"), "{reason}");
     assert!(told.err.contains("nothing"), "{told:?}");
 }
@@ -143,7 +145,9 @@ fn process_a_patch_that_does_not_apply_is_told_in_the_words_of_git() {
         states(&build),
         [("base", "built"), ("+1", "built"), ("+1..2", "failed")]
     );
-    let reason = build["targets"][2]["reason"].as_str().expect("a reason");
+    let reason = build["targets"][2]["failure"]["reason"]
+        .as_str()
+        .expect("a reason");
     assert!(reason.contains("kernel/sched.c"), "{reason}");
 
     let told = bench.build(&["--base", "v9.99", "--wait"]);

@@ -120,8 +120,9 @@ impl Engine {
         };
         match self.wanted(&name).await? {
             Some(Wanted::Ready(arch) | Wanted::Building(arch, _)) => Ok(Some((name, arch))),
-            Some(Wanted::Never { reason }) => {
-                wrong.add(field, format!("kernel {name} was not built: {reason}"));
+            Some(Wanted::Never(failure)) => {
+                let why = failure.reason;
+                wrong.add(field, format!("kernel {name} was not built: {why}"));
                 Ok(None)
             }
             None => {

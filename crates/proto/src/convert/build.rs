@@ -261,14 +261,14 @@ fn target_message(target: model::BuildTarget, state: &model::TargetState) -> v1:
         source: Some(target.source.into()),
         kernel: target.kernel.into(),
         state: state.as_str().to_owned(),
-        reason: reason(state),
+        failure: failure(state),
     }
 }
 
-fn reason(state: &model::TargetState) -> String {
+fn failure(state: &model::TargetState) -> Option<v1::Failure> {
     match state {
-        model::TargetState::Failed { reason } => reason.clone(),
-        _ => String::new(),
+        model::TargetState::Failed(failure) => Some(failure.clone().into()),
+        _ => None,
     }
 }
 
@@ -338,7 +338,9 @@ fn event_body(body: model::BuildEventBody) -> v1::build_event::Body {
         } => Body::TargetEnded(message::TargetEnded {
             variant: variant.into(),
             state: state.as_str().to_owned(),
-            reason: reason(&state),
+            reason: failure(&state)
+                .map(|failure| failure.reason)
+                .unwrap_or_default(),
             duration: Some(duration(Duration::from_millis(duration_ms))),
         }),
         From::AttemptFailed {

@@ -56,7 +56,7 @@ impl Engine {
                 reason,
                 duration_ms,
             } => {
-                let state = TargetState::Failed { reason };
+                let state = TargetState::Failed(Failure::kernel(reason));
                 self.target_failed(at, index, state, duration_ms).await?;
             }
             BuildReport::Finished { failure } => {

@@ -15,10 +15,7 @@ pub(crate) enum Wanted {
     /// A build will add it.
     Building(Arch, BuildTaskId),
     /// It will never be there.
-    Never {
-        /// Why.
-        reason: String,
-    },
+    Never(Failure),
 }
 
 impl Engine {
@@ -33,17 +30,16 @@ impl Engine {
         let arch = record.build.arch;
         let state = record.state.value.targets.get(index as usize);
         Ok(Some(match state {
-            Some(TargetState::Failed { reason }) => Wanted::Never {
-                reason: reason.clone(),
-            },
+            Some(TargetState::Failed(failure)) => Wanted::Never(failure.clone()),
             Some(TargetState::Waiting) if record.state.value.is_live() => {
                 Wanted::Building(arch, record.build.id)
             }
             // Built, and added before that was said: it has just arrived.
             Some(TargetState::Built { .. }) => Wanted::Ready(arch),
-            _ => Wanted::Never {
-                reason: format!("build {} ended without it", record.build.id),
-            },
+            _ => Wanted::Never(Failure::infrastructure(format!(
+                "build {} ended without it",
+                record.build.id
+            ))),
         }))
     }
 
@@ -60,11 +56,11 @@ impl Engine {
             match wanted.unwrap_or_else(|| gone(&variant.kernel)) {
                 Wanted::Ready(ready) => arch = Some(ready),
                 Wanted::Building(..) => return Ok(None),
-                Wanted::Never { reason } => never.push((variant.name.clone(), reason)),
+                Wanted::Never(failure) => never.push((variant.name.clone(), failure)),
             }
         }
-        for (variant, reason) in never {
-            let failure = Failure::kernel(format!("{variant} was not built: {reason}"));
+        for (variant, mut failure) in never {
+            failure.reason = format!("{variant} was not built: {}", failure.reason);
             let waits = |run: &Run| run.variant == variant && run.state.is_live();
             if record.runs().any(waits) {
                 decide(|| self.end_unbuilt(record, waits, &failure)).await?;
@@ -114,7 +110,7 @@ impl Engine {
 }
 
 fn gone(kernel: &KernelName) -> Wanted {
-    Wanted::Never {
-        reason: format!("kernel {kernel} is not in the lab"),
-    }
+    Wanted::Never(Failure::infrastructure(format!(
+        "kernel {kernel} is not in the lab"
+    )))
 }
