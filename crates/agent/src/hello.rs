@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use klab_boot::BootMethod;
-use klab_model::{Capability, InstanceId, Order};
+use klab_model::{Capability, Digest, InstanceId, Order};
 use klab_proto::{attempt_ref, v1};
 use newtype_uuid::GenericUuid;
 
@@ -66,5 +66,16 @@ pub fn hello(
             .collect(),
         facts: Some(facts.into()),
         current: order.map(|order| attempt_ref(order.run, order.attempt, order.fence)),
+        config_digest: known_good_config(config, order)
+            .map(|content| Digest::of(&content).as_bytes().to_vec().into())
+            .unwrap_or_default(),
     })
+}
+
+/// The configuration file of the known-good kernel, which runs unless an attempt is at work.
+pub(crate) fn known_good_config(config: &Config, order: Option<&Order>) -> Option<Vec<u8>> {
+    match order {
+        None => klab_measure::kernel_config(&config.sysroot),
+        Some(_) => None,
+    }
 }

@@ -93,6 +93,7 @@ pub struct Link {
     down: Streaming<v1::SessionResponse>,
     heartbeat: AbortOnDropHandle<()>,
     sockets: Sockets,
+    wants_config: bool,
 }
 
 impl Link {
@@ -111,12 +112,13 @@ impl Link {
         up.send(hello).await.map_err(|_| LinkError::Closed)?;
         let response = client.session(ReceiverStream::new(requests)).await?;
         let mut down = response.into_inner();
-        let every = match down.message().await?.and_then(|response| response.message) {
-            Some(Down::Welcome(welcome)) => welcome.heartbeat_every,
+        let welcome = match down.message().await?.and_then(|response| response.message) {
+            Some(Down::Welcome(welcome)) => welcome,
             Some(_) => return Err(LinkError::BadMessage("expected a welcome".into())),
             None => return Err(LinkError::Closed),
         };
-        let every = every
+        let every = welcome
+            .heartbeat_every
             .and_then(|every| Duration::try_from(every).ok())
             .unwrap_or_default()
             .clamp(Duration::from_secs(1), Duration::from_secs(60));
@@ -127,7 +129,13 @@ impl Link {
             down,
             heartbeat,
             sockets,
+            wants_config: welcome.wants_config,
         })
+    }
+
+    /// Whether the controller asked for the configuration file that the hello told of.
+    pub fn wants_config(&self) -> bool {
+        self.wants_config
     }
 
     /// Ends the session and waits until its connection is closed, at most for `patience`.
@@ -138,6 +146,7 @@ impl Link {
             down,
             heartbeat,
             sockets,
+            wants_config: _,
         } = self;
         drop((client, up, down, heartbeat));
         if tokio::time::timeout(patience, sockets.closed())

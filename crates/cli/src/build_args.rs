@@ -99,8 +99,8 @@ pub(crate) struct Wish {
     /// Another series, such as the revision before, to compare with on the same base.
     #[arg(long, value_name = "SERIES", requires = "series")]
     pub(crate) against: Option<PathBuf>,
-    /// The configuration to begin with: defconfig, tinyconfig, or a file (a .config, or a copy
-    /// of a board's /proc/config.gz).
+    /// The configuration to begin with: defconfig, tinyconfig, board:NAME for that of a board's
+    /// known-good kernel, or a file (a .config, or one packed with gzip).
     #[arg(long, default_value = "defconfig", requires = "series")]
     pub(crate) config: String,
     /// What to lay over it: the name of a built-in fragment, or a file; may be given again.

@@ -46,7 +46,7 @@ pub(crate) async fn ask(
         .tree
         .clone()
         .ok_or_else(|| CliError::usage("--tree is missing"))?;
-    let config = config(wish)?;
+    let config = config(client, wish).await?;
     let known = trees::all(client).await?;
     let own = read(path, wish.revision, &known)?;
     let other = match &wish.against {
@@ -118,11 +118,14 @@ fn base(wish: &Wish, own: &Read, other: Option<&Read>) -> Result<Option<GitRef>,
         })
 }
 
-fn config(wish: &Wish) -> Result<KernelConfig, CliError> {
+async fn config(client: &Client, wish: &Wish) -> Result<KernelConfig, CliError> {
     let base = match wish.config.as_str() {
         "defconfig" => ConfigBase::Defconfig,
         "tinyconfig" => ConfigBase::Tinyconfig,
-        file => ConfigBase::Text(config_file("--config", file)?),
+        other => ConfigBase::Text(match other.strip_prefix("board:") {
+            Some(board) => board_config(client, board).await?,
+            None => config_file("--config", other)?,
+        }),
     };
     let fragments = wish.fragments.iter().map(|name| fragment(name));
     Ok(KernelConfig {
@@ -132,11 +135,29 @@ fn config(wish: &Wish) -> Result<KernelConfig, CliError> {
     })
 }
 
+/// The configuration of a board's known-good kernel.
+async fn board_config(client: &Client, board: &str) -> Result<ConfigText, CliError> {
+    let request = v1::GetBoardConfigRequest {
+        board: board.to_owned(),
+    };
+    let answer = client.boards().get_board_config(request).await?;
+    let file = answer.into_inner();
+    let text = text_of(&file.content).ok_or_else(|| {
+        CliError::infrastructure(format!(
+            "--config board:{board}: what the board gave is no text, nor a gzip of one"
+        ))
+    })?;
+    Ok(ConfigText {
+        name: format!("board:{board} ({})", file.release),
+        text,
+    })
+}
+
 /// A file, as it is or with gzip.
 fn config_file(option: &str, file: &str) -> Result<ConfigText, CliError> {
     let bytes = std::fs::read(file).map_err(|error| {
         CliError::usage(format!(
-            "{option}: cannot read {file}: {error}; expected defconfig, tinyconfig or a file"
+            "{option}: cannot read {file}: {error}; expected defconfig, tinyconfig, board:NAME or a file"
         ))
     })?;
     let text = text_of(&bytes).ok_or_else(|| {

@@ -1,5 +1,6 @@
 //! Facts about the board and about the environment of a trial, as the kernel tells them.
 
+use std::io::Read as _;
 use std::path::Path;
 
 use klab_model::{BoardFacts, Capability, TrialFacts};
@@ -40,6 +41,28 @@ pub fn trial_facts(sysroot: &Path) -> TrialFacts {
         temperatures: temperatures(sysroot),
         notes: Vec::new(),
     }
+}
+
+/// Bytes of a kernel's configuration file that are read; those of distributions have 300 KiB.
+const LONGEST_CONFIG: u64 = 1 << 20;
+
+/// The configuration file of the kernel that runs: as the kernel shows it, or as distributions
+/// install it. Text, or text packed with gzip.
+#[must_use]
+pub fn kernel_config(sysroot: &Path) -> Option<Vec<u8>> {
+    let release = sysfs::read(&sysroot.join("proc/sys/kernel/osrelease"))?;
+    [
+        "proc/config.gz".to_owned(),
+        format!("boot/config-{release}"),
+        format!("lib/modules/{release}/config"),
+    ]
+    .iter()
+    .find_map(|name| {
+        let mut bytes = Vec::new();
+        let file = std::fs::File::open(sysroot.join(name)).ok()?;
+        let read = file.take(LONGEST_CONFIG + 1).read_to_end(&mut bytes).ok()?;
+        (read > 0 && read as u64 <= LONGEST_CONFIG).then_some(bytes)
+    })
 }
 
 /// Device tree first: boards with one often have poor DMI tables.
@@ -186,6 +209,28 @@ mod tests {
         let path = root.join(name);
         fs::create_dir_all(path.parent().expect("parent")).expect("folder");
         fs::write(path, text).expect("file");
+    }
+
+    #[test]
+    fn the_configuration_is_found_where_kernels_and_distributions_have_it() {
+        let root = tempfile::tempdir().expect("folder");
+        let put = |name: &str, text: &str| put(root.path(), name, text);
+        put("lib/modules/6.12.0/config", "CONFIG_A=y\n");
+        assert_eq!(kernel_config(root.path()), None, "of which release?");
+        put("proc/sys/kernel/osrelease", "6.12.0\n");
+        let found = |expected: &str| {
+            let found = kernel_config(root.path()).expect("found");
+            assert_eq!(String::from_utf8_lossy(&found), expected);
+        };
+        found("CONFIG_A=y\n");
+        put("boot/config-6.1.0", "CONFIG_OTHER=y\n");
+        put("boot/config-6.12.0", "CONFIG_B=y\n");
+        found("CONFIG_B=y\n");
+        put("proc/config.gz", "packed");
+        found("packed");
+        // What no configuration file is, is passed over.
+        put("proc/config.gz", &"x".repeat(1 << 21));
+        found("CONFIG_B=y\n");
     }
 
     #[test]

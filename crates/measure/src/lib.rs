@@ -41,7 +41,7 @@ pub use child::{WRAPPER_FAILED, exec_child};
 pub use clean::{CleanedUp, clean_up};
 pub use collect::ProducedFile;
 pub use error::MeasureError;
-pub use facts::{board_facts, trial_facts};
+pub use facts::{board_facts, kernel_config, trial_facts};
 pub use finished::{CommandEnd, Finished};
 pub use host::Host;
 pub use preflight::{MissingTool, TracerState, find_program, preflight, tracer_state};

@@ -6,7 +6,7 @@
 //! names that version and is refused as [`StoreError::Conflict`] when somebody was faster.
 //! The caller then reads again and decides again.
 //!
-//! * [`Store`] — rows: kernels, boards, jobs and runs, attempts, agent events, the feed of
+//! * [`Store`] — rows: kernels, boards and their configurations, jobs and runs, attempts, agent events, the feed of
 //!   a job, trials, artifacts, samples, trees and builds.
 //! * [`Objects`] — bytes named by their BLAKE3 digest, and the uploads on their way there.
 //! * [`sql::ALL`] — every statement; the same text runs on both engines.
@@ -19,6 +19,7 @@
 
 mod artifacts;
 mod attempts;
+mod board_configs;
 mod boards;
 mod builds;
 mod error;
@@ -38,6 +39,7 @@ mod upload;
 
 pub use artifacts::AddedArtifact;
 pub use attempts::{Attempt, TrialRecord};
+pub use board_configs::BoardConfig;
 pub use builds::{BuildRecord, BuildTransition};
 pub use error::StoreError;
 pub use feed::NewEvent;

@@ -13,6 +13,19 @@ use sqlx::{Any, AnyConnection, AnyPool, ConnectOptions, Connection, Row, SqlSafe
 
 use crate::{Objects, StoreError, sql};
 
+/// Name and text of each migration of an engine, in order.
+macro_rules! migrations {
+    (@ $engine:literal, $($number:literal $name:literal),*) => {
+        [$((
+            $name,
+            include_str!(concat!("../migrations/", $engine, "/", $number, "_", $name, ".sql")),
+        )),*]
+    };
+    ($engine:literal) => {
+        migrations!(@ $engine, "0001" "rows", "0002" "builds", "0003" "board_configs")
+    };
+}
+
 /// Where the rows are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Database {
@@ -157,9 +170,7 @@ async fn open_sqlite(path: &Path) -> Result<(AnyPool, AnyPool), StoreError> {
             .connect_with(options.clone())
     };
     let writers = pool(1).await.map_err(StoreError::database("open"))?;
-    let rows = include_str!("../migrations/sqlite/0001_rows.sql");
-    let builds = include_str!("../migrations/sqlite/0002_builds.sql");
-    migrate(&writers, rows, builds).await?;
+    migrate(&writers, migrations!("sqlite")).await?;
     let readers = pool(READERS).await.map_err(StoreError::database("open"))?;
     Ok((writers, readers))
 }
@@ -180,9 +191,7 @@ async fn open_postgres(url: &str) -> Result<(AnyPool, AnyPool), StoreError> {
         .connect(url)
         .await
         .map_err(StoreError::database("connect"))?;
-    let rows = include_str!("../migrations/postgres/0001_rows.sql");
-    let builds = include_str!("../migrations/postgres/0002_builds.sql");
-    migrate(&writers, rows, builds).await?;
+    migrate(&writers, migrations!("postgres")).await?;
     let readers = pool_of(READERS)
         .connect(url)
         .await
@@ -237,17 +246,12 @@ fn pool_of(size: u32) -> AnyPoolOptions {
 }
 
 /// Runs what has not been run.
-async fn migrate(
-    pool: &AnyPool,
-    rows: &'static str,
-    builds: &'static str,
-) -> Result<(), StoreError> {
-    let migration = |version, name: &'static str, text: &'static str| {
+async fn migrate(pool: &AnyPool, all: [(&'static str, &'static str); 3]) -> Result<(), StoreError> {
+    let migration = |(version, (name, text)): (i64, (&'static str, &'static str))| {
         let text = text.into_sql_str();
         Migration::new(version, name.into(), MigrationType::Simple, text, false)
     };
-    let all = vec![migration(1, "rows", rows), migration(2, "builds", builds)];
-    Migrator::with_migrations(all)
+    Migrator::with_migrations((1..).zip(all).map(migration).collect())
         .run(pool)
         .await
         .map_err(|error| match error {

@@ -77,6 +77,11 @@ impl<'r> Cells<'r> {
         self.get(column)
     }
 
+    /// Bytes as they are.
+    pub(crate) fn bytes(&self, column: &'static str) -> Result<Vec<u8>, StoreError> {
+        self.get(column)
+    }
+
     /// Text that a parsing constructor accepts.
     pub(crate) fn parsed<T>(&self, column: &'static str) -> Result<T, StoreError>
     where

@@ -34,6 +34,12 @@ statements! {
     BOARDS_ALL = "SELECT name, arch, tags, facts, holder, state, seen_at, version
         FROM boards ORDER BY name";
 
+    BOARD_CONFIG_SET = "INSERT INTO board_configs (board, release, digest, content)
+        VALUES ($1, $2, $3, $4) ON CONFLICT (board) DO UPDATE
+        SET release = excluded.release, digest = excluded.digest, content = excluded.content";
+    BOARD_CONFIG_DIGEST = "SELECT board, digest FROM board_configs WHERE board = $1";
+    BOARD_CONFIG_GET = "SELECT board, release, content FROM board_configs WHERE board = $1";
+
     JOB_ADD = "INSERT INTO jobs (id, owner, variants, rounds, plan, created_at, events)
         VALUES ($1, $2, $3, $4, $5, $6, 0) ON CONFLICT (id) DO NOTHING";
     JOB_GET = "SELECT id, owner, variants, rounds, plan, created_at FROM jobs WHERE id = $1";

@@ -60,6 +60,7 @@ scenarios! {
     results::artifacts_are_recorded_once,
     results::samples_are_replaced_by_a_newer_parser,
     results::unread_artifacts_are_found,
+    things::the_newest_configuration_of_a_board_is_kept,
     builds::trees_keep_their_source,
     builds::a_build_comes_back_as_it_was_asked_for,
     builds::builds_are_changed_by_version,
@@ -86,7 +87,8 @@ const SQLITE_COLUMNS: &str = "SELECT m.name || '.' || c.name || ' ' || c.type
     FROM sqlite_master m JOIN pragma_table_info(m.name) c
     WHERE m.type = 'table' AND m.name NOT LIKE '%sqlx%'";
 const POSTGRES_COLUMNS: &str = "SELECT CAST(c.table_name || '.' || c.column_name || ' '
-    || CASE c.data_type WHEN 'bigint' THEN 'integer' WHEN 'double precision' THEN 'real'
+    || CASE c.data_type WHEN 'bigint' THEN 'integer' WHEN 'bytea' THEN 'blob'
+        WHEN 'double precision' THEN 'real'
         ELSE c.data_type END
     || CASE WHEN c.is_nullable = 'NO' THEN ' not null' ELSE '' END
     || COALESCE((SELECT ' key ' || k.ordinal_position

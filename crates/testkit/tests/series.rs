@@ -4,6 +4,7 @@
 mod support;
 
 use std::fs;
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use klab_testkit::{BuilderProcess, FakeBoard, Lab, SMALL_RELEASE, SmallKernel, SmallTree, until};
@@ -185,6 +186,35 @@ fn process_a_job_of_a_series_waits_for_its_kernels() {
     for name in ["base", "v1"] {
         assert!(table.out.contains(name), "{table:?}");
     }
+}
+
+#[test]
+fn process_a_build_can_begin_with_the_configuration_of_a_board() {
+    let bench = Bench::new(GOOD);
+    let lab = &bench.lab;
+    let mut board = FakeBoard::create(lab.folder(), "b1", &lab.url(), &[]);
+    board.switch_on();
+    lab.wait_for_board("b1");
+    let _builder = bench.builder("w1");
+    let series = bench.series.to_str().expect("a path of text");
+    let build = ["build", "start", series, "--tree", "small", "--wait"];
+    let of_board = [&build[..], &["--config", "board:b1"]].concat();
+    let told = lab.klab(&of_board);
+    assert_eq!(told.code, 2, "{told:?}");
+    assert!(told.err.contains("/proc/config.gz"), "{told:?}");
+
+    // It is told at the next connection.
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed
+        .write_all(b"CONFIG_SMP=y\nCONFIG_FTRACE=y\n")
+        .expect("memory");
+    let packed = packed.finish().expect("memory");
+    fs::write(board.path("root/proc/config.gz"), packed).expect("a file");
+    board.kill_agent();
+    until("the configuration is there", || {
+        lab.klab(&of_board).code == 0
+    });
+    assert_eq!(states(&bench.last()), [("base", "built"), ("v1", "built")]);
 }
 
 #[test]

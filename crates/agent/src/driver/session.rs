@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use klab_proto::v1;
 use klab_proto::v1::session_request::Message as Up;
 use tokio::time::Instant;
 use tracing::{info, warn};
@@ -9,7 +10,7 @@ use tracing::{info, warn};
 use super::Agent;
 use crate::attempt::Attempt;
 use crate::error::AgentError;
-use crate::hello::hello;
+use crate::hello::{hello, known_good_config};
 use crate::journal::Record;
 use crate::link::{Link, LinkError, Word};
 
@@ -49,12 +50,27 @@ impl Agent {
         let hello = hello(&self.config, self.instance, self.boot.as_ref(), order)?;
         let link = Link::open(&self.config.controller, self.outside.dial.clone(), hello).await?;
         info!(controller = %self.config.controller, "connected");
+        if link.wants_config() {
+            self.send_config(&link).await?;
+        }
         if let Some(attempt) = &self.attempt {
             for event in &attempt.events {
                 link.send(Up::Event(event.clone().into())).await?;
             }
         }
         Ok(link)
+    }
+
+    async fn send_config(&self, link: &Link) -> Result<(), LinkError> {
+        let order = self.attempt.as_ref().map(|attempt| &attempt.order);
+        let Some(content) = known_good_config(&self.config, order) else {
+            return Ok(());
+        };
+        let facts = klab_measure::board_facts(&self.config.sysroot, "", Vec::new());
+        let release = facts.release;
+        let content = content.into();
+        let file = v1::KernelConfigFile { release, content };
+        link.send(Up::KernelConfig(file)).await
     }
 
     pub(super) async fn hear_waiting_words(&mut self) -> Result<(), AgentError> {

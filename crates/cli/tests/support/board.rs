@@ -51,6 +51,7 @@ impl Board {
                 ..v1::BoardFacts::default()
             }),
             current: None,
+            config_digest: Default::default(),
         };
         let url = format!("http://{address}");
         let (channel, down) = runtime.block_on(async {

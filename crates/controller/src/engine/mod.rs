@@ -19,6 +19,7 @@
 //! conflict, and is read and decided again.
 
 mod attempt;
+mod board_config;
 mod builds;
 mod cancel;
 mod console;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use klab_model::{
-    AgentEvent, Arch, Board, BoardFacts, BoardName, BoardState, InstanceId, RunEvent, RunState,
-    Session, SessionId,
+    AgentEvent, Arch, Board, BoardFacts, BoardName, BoardState, Digest, InstanceId, RunEvent,
+    RunState, Session, SessionId,
 };
 use klab_proto::status::Reason;
 use klab_store::{Recorded, Transition, Versioned};
@@ -26,6 +26,8 @@ pub(crate) struct Hello {
     pub(crate) facts: BoardFacts,
     /// The attempt in the agent's journal.
     pub(crate) current: Option<AttemptKey>,
+    /// Of its known-good kernel's configuration file.
+    pub(crate) config: Option<Digest>,
 }
 
 /// An open session.
@@ -55,7 +57,11 @@ impl Engine {
         let end = self.shutdown.token().child_token();
         let down = self.sessions.open(&hello.board, session, end.clone());
         info!(board = %hello.board, %session, "agent connected");
-        self.sessions.send(&hello.board, Down::Welcome(session));
+        let welcome = Down::Welcome {
+            session,
+            wants_config: self.wants_config(&hello).await?,
+        };
+        self.sessions.send(&hello.board, welcome);
         if let Err(error) = self.resume(&hello.board, &state, hello.current).await {
             self.sessions.end(&hello.board);
             return Err(error);

@@ -13,7 +13,10 @@ use super::AttemptKey;
 #[derive(Debug)]
 pub(crate) enum Down {
     /// The session is accepted.
-    Welcome(SessionId),
+    Welcome {
+        session: SessionId,
+        wants_config: bool,
+    },
     /// A run begins.
     Order(Box<Order>),
     /// Events up to this number are stored.

@@ -11,6 +11,7 @@ use klab_proto::v1::session_request::Message as Up;
 use klab_proto::v1::session_response::Message as Answer;
 use klab_proto::v1::upload_artifact_request::Part;
 use klab_proto::{arch_of, attempt_ref, duration, duration_of, tags_of, v1};
+use klab_store::BoardConfig;
 use tonic::{Request, Response, Status, Streaming};
 use tracing::{Instrument, debug, info_span};
 
@@ -111,6 +112,9 @@ async fn first_message(requests: &mut Streaming<v1::SessionRequest>) -> Result<H
 fn hello_of(hello: v1::Hello) -> Result<Hello, Status> {
     let named = |field| move |error: klab_model::InvalidText| wrong(field, error);
     let current = hello.current.map(|current| key_of(Some(current)));
+    let digest = hello.config_digest;
+    let config = (!digest.is_empty())
+        .then(|| Digest::from_bytes(&digest).map_err(named("hello.config_digest")));
     Ok(Hello {
         board: BoardName::parse(&hello.board).map_err(named("hello.board"))?,
         instance: hello.instance.parse().map_err(|_| {
@@ -123,6 +127,7 @@ fn hello_of(hello: v1::Hello) -> Result<Hello, Status> {
         tags: tags_of(hello.tags).map_err(inside("hello"))?,
         facts: hello.facts.unwrap_or_default().into(),
         current: current.transpose()?,
+        config: config.transpose()?,
     })
 }
 
@@ -210,6 +215,13 @@ async fn listen(
                 let silence = duration_of("for", quiet.r#for).map_err(inside("quiet"))?;
                 engine.quiet(board, key_of(quiet.attempt)?, silence).await?;
             }
+            Some(Up::KernelConfig(file)) => {
+                let config = BoardConfig {
+                    release: file.release,
+                    content: file.content.into(),
+                };
+                engine.keep_board_config(board, config).await?;
+            }
             Some(Up::Hello(_)) => {
                 return Err(wrong("hello", "was said before in this session"));
             }
@@ -222,9 +234,13 @@ async fn listen(
 fn answer(message: Down) -> v1::SessionResponse {
     let attempt = |key: AttemptKey| Some(attempt_ref(key.run, key.attempt, key.fence));
     let message = match message {
-        Down::Welcome(session) => Answer::Welcome(v1::Welcome {
+        Down::Welcome {
+            session,
+            wants_config,
+        } => Answer::Welcome(v1::Welcome {
             session: session.to_string(),
             heartbeat_every: Some(duration(HEARTBEAT)),
+            wants_config,
         }),
         Down::Order(order) => Answer::Order((*order).into()),
         Down::Ack(key, seq) => Answer::Ack(v1::Ack {

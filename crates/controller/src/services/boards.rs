@@ -5,6 +5,7 @@ use std::sync::Arc;
 use klab_model::BoardName;
 use klab_proto::v1;
 use klab_proto::v1::board_service_server::BoardService;
+use klab_store::BoardConfig;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{page, slice, wrong};
@@ -40,6 +41,18 @@ impl BoardService for Boards {
         Ok(Response::new(v1::ListBoardsResponse {
             boards: boards.into_iter().map(|board| board.value.into()).collect(),
             next_page_token,
+        }))
+    }
+
+    async fn get_board_config(
+        &self,
+        request: Request<v1::GetBoardConfigRequest>,
+    ) -> Result<Response<v1::GetBoardConfigResponse>, Status> {
+        let name = board_name("board", &request.into_inner().board)?;
+        let BoardConfig { release, content } = self.0.board_config(&name).await?;
+        Ok(Response::new(v1::GetBoardConfigResponse {
+            release,
+            content: content.into(),
         }))
     }
 

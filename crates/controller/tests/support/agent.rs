@@ -22,12 +22,15 @@ pub(crate) fn hello(board: &str, instance: &str, current: Option<v1::AttemptRef>
         tags: Vec::new(),
         facts: Some(v1::BoardFacts::default()),
         current,
+        config_digest: Default::default(),
     }
 }
 
 pub(crate) struct FakeAgent {
     up: mpsc::UnboundedSender<v1::SessionRequest>,
     down: Streaming<v1::SessionResponse>,
+    /// Whether the controller asked for the board's configuration.
+    pub(crate) wants_config: bool,
 }
 
 impl FakeAgent {
@@ -40,8 +43,15 @@ impl FakeAgent {
         let down = within(AgentServiceClient::new(channel.clone()).session(requests))
             .await?
             .into_inner();
-        let mut agent = FakeAgent { up, down };
-        assert!(matches!(agent.next().await, Down::Welcome(_)));
+        let mut agent = FakeAgent {
+            up,
+            down,
+            wants_config: false,
+        };
+        match agent.next().await {
+            Down::Welcome(welcome) => agent.wants_config = welcome.wants_config,
+            other => panic!("expected a welcome, got {other:?}"),
+        }
         Ok(agent)
     }
 

@@ -44,6 +44,29 @@ pub(crate) async fn kernels_keep_their_name(lab: &Lab) {
     ));
 }
 
+pub(crate) async fn the_newest_configuration_of_a_board_is_kept(lab: &Lab) {
+    let store = lab.open().await;
+    let config = |release: &str, content: &[u8]| BoardConfig {
+        release: release.to_owned(),
+        content: content.to_vec(),
+    };
+    let name = board_name("b1");
+    let first = config("6.1.0", b"\x1f\x8b\0\xff");
+    assert!(store.set_board_config(&name, &first).await.is_err());
+    store.upsert_board(&board("b1"), None).await.expect("new");
+    assert_eq!(store.board_config_digest(&name).await.expect("rows"), None);
+    assert!(matches!(
+        store.board_config(&name).await,
+        Err(StoreError::NotFound { .. })
+    ));
+    for config in [first, config("6.12.0", b"CONFIG_SMP=y\n")] {
+        store.set_board_config(&name, &config).await.expect("kept");
+        let digest = store.board_config_digest(&name).await.expect("rows");
+        assert_eq!(digest, Some(Digest::of(&config.content)));
+        assert_eq!(store.board_config(&name).await.expect("there"), config);
+    }
+}
+
 pub(crate) async fn kernels_come_in_pages(lab: &Lab) {
     let store = lab.open().await;
     // The order of bytes, whatever the locale says.
