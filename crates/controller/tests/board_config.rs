@@ -1,5 +1,5 @@
 //! The configuration files of boards' kernels.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod support;
 
