@@ -46,8 +46,6 @@ bench *arguments:
 accept:
     cargo insta review
 
-# Fuzz what reads mails, for some seconds; needs cargo-fuzz and a nightly toolchain.
+# Fuzz what reads mails, for some seconds.
 fuzz seconds="60":
-    mkdir -p fuzz/corpus/series
-    cargo +nightly fuzz run series fuzz/corpus/series crates/series/tests/data -- \
-        -max_total_time={{seconds}} -dict=fuzz/series.dict -timeout=10 -rss_limit_mb=2048
+    .ci/fuzz {{seconds}}

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What ./demo and ./test share. Sourced after `cd` into the repository.
+# What ./demo, ./test and .ci/fuzz share. Sourced after `cd` into the repository.
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -55,3 +55,26 @@ build_agent() {
     RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" \
         cargo build --quiet -p klab-agent --profile agent --target "$agent_triple"
 }
+
+# Sets `tools`, the folder of what need_tool installs.
+tools_folder() {
+    mkdir -p "$target"
+    tools=$(readlink -f "$target")/tools
+    PATH="$PATH:$tools/bin"
+}
+
+# need_tool NAME VERSION: a cargo subcommand, as a ready-made program where there is one
+# (wheels that Astral builds from the tools' own tags), compiled otherwise.
+need_tool() {
+    local name=$1 version=$2
+    has_tool "$name" && return
+    say "installing $name $version into $tools"
+    { [ -x "$tools/bin/pip" ] || python3 -m venv "$tools"; } >/dev/null 2>&1 &&
+        "$tools/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: \
+            "astral-dev-toolchain-$name==$version" >/dev/null 2>&1 &&
+        has_tool "$name" && return
+    say "compiling it: some minutes, once"
+    cargo install --quiet --locked --root "$tools" --version "$version" "$name"
+}
+
+has_tool() { "$1" --version >/dev/null 2>&1; }

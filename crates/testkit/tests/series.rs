@@ -210,7 +210,7 @@ fn process_a_build_can_begin_with_the_configuration_of_a_board() {
         .expect("memory");
     let packed = packed.finish().expect("memory");
     fs::write(board.path("root/proc/config.gz"), packed).expect("a file");
-    board.kill_agent();
+    assert!(board.kill_agent(), "it ran");
     until("the configuration is there", || {
         lab.klab(&of_board).code == 0
     });
