@@ -8,7 +8,13 @@ use serde_json::Value;
 
 /// A crate may use crates of lower levels only.
 const LEVELS: [&[&str]; 6] = [
-    &["klab-model", "klab-stats", "klab-ftrace", "klab-task"],
+    &[
+        "klab-model",
+        "klab-stats",
+        "klab-ftrace",
+        "klab-klog",
+        "klab-task",
+    ],
     &[
         "klab-config",
         "klab-sched",
