@@ -45,6 +45,9 @@ pub(crate) enum Command {
     /// Show patch series.
     #[command(subcommand)]
     Series(SeriesCommand),
+    /// Check kernel logs.
+    #[command(subcommand)]
+    Log(LogCommand),
     /// Add and list kernels.
     #[command(subcommand)]
     Kernel(KernelCommand),
@@ -120,6 +123,19 @@ pub(crate) enum SeriesCommand {
         /// A git tree in which to look for the base.
         #[arg(long, value_name = "PATH")]
         tree: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LogCommand {
+    /// Tell whether the kernels in a log booted, and what they reported.
+    ///
+    /// Exit code 0: they booted and reported nothing about themselves. 1: one of them did not
+    /// boot or has a report, or there is no kernel in it.
+    Check {
+        /// A console log, the output of dmesg, a journal or a pstore dump, packed with gzip or
+        /// not; `-` for standard input.
+        file: PathBuf,
     },
 }
 

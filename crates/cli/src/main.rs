@@ -18,6 +18,7 @@ mod exit;
 mod jobs;
 mod json;
 mod kernels;
+mod logs;
 mod output;
 mod plans;
 mod processes;
@@ -66,6 +67,7 @@ async fn run(arguments: Arguments) -> Result<ExitCode, CliError> {
     match arguments.command {
         Command::Plan(command) => plans::run(global, command),
         Command::Series(command) => series::run(global, command),
+        Command::Log(command) => logs::run(global, command),
         Command::Kernel(command) => kernels::run(global, command).await,
         Command::Tree(command) => trees::run(global, command).await,
         Command::Build(command) => builds::run(global, command).await,

@@ -36,6 +36,11 @@ pub(crate) fn runs(count: u32) -> String {
     }
 }
 
+/// A number of things.
+pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 /// Says what is going on.
 pub(crate) fn say(text: impl AsRef<str>) {
     let _ = writeln!(std::io::stderr().lock(), "{}", text.as_ref());

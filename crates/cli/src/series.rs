@@ -155,15 +155,11 @@ fn patches(summary: &Summary) -> String {
     let files: std::collections::BTreeSet<String> = files.into_iter().flatten().collect();
     format!(
         "{table}{}, {}, {}, {}\n",
-        counted(total as u64, "patch", "patches"),
-        counted(files.len() as u64, "file", "files"),
-        counted(summary.insertions, "insertion", "insertions"),
-        counted(summary.deletions, "deletion", "deletions"),
+        output::counted(total as u64, "patch", "patches"),
+        output::counted(files.len() as u64, "file", "files"),
+        output::counted(summary.insertions, "insertion", "insertions"),
+        output::counted(summary.deletions, "deletion", "deletions"),
     )
-}
-
-fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// What a file's line does not say.

@@ -67,4 +67,6 @@ pub struct LogReport {
     pub more_boots: u64,
     /// Reports beyond the number that is kept.
     pub more_reports: u64,
+    /// Reports, kept or not, of which the kernel is to blame ([`crate::Blame::Kernel`]).
+    pub kernel_reports: u64,
 }

@@ -76,8 +76,8 @@ fn push(text: &str, stamp: Option<f64>, found: &mut Vec<Message>) {
     });
 }
 
-/// Text without escape sequences (ECMA-48) and control characters; tabs and carriage returns
-/// stay.
+/// Text without escape sequences (ECMA-48), control characters and marks of direction, so that
+/// it can be shown on a terminal; tabs and carriage returns stay.
 fn plain(line: &[u8]) -> String {
     let mut bytes = Vec::with_capacity(line.len());
     let mut rest = line;
@@ -90,7 +90,14 @@ fn plain(line: &[u8]) -> String {
             _ => bytes.push(*first),
         }
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+    let text = String::from_utf8_lossy(&bytes);
+    text.chars().filter(|c| is_shown(*c)).collect()
+}
+
+fn is_shown(c: char) -> bool {
+    let direction =
+        matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    matches!(c, '\t' | '\r') || !(c.is_control() || direction)
 }
 
 fn after_escape(rest: &[u8]) -> &[u8] {
@@ -168,5 +175,7 @@ mod tests {
         assert_eq!(texts("\u{1b}[1"), []);
         assert_eq!(texts("\u{1b}]0;title\u{7}text")[0].1, "text");
         assert_eq!(texts("a\u{1b}[H\u{1b}[Jb")[0].1, "ab");
+        // The one-character form of CSI, and text from right to left.
+        assert_eq!(texts("a\u{9b}\u{202e}b")[0].1, "ab");
     }
 }

@@ -8,7 +8,7 @@ use regex::Regex;
 use crate::message::{Message, messages, regex};
 use crate::report::QUOTED;
 use crate::rules::{begins, continues, place};
-use crate::{Boot, Kind, LogReport, Report, Verdict};
+use crate::{Blame, Boot, Kind, LogReport, Report, Verdict};
 
 /// Boots that are kept of a log.
 pub const MOST_BOOTS: usize = 1000;
@@ -93,6 +93,7 @@ pub struct Recogniser {
     worst: Option<Verdict>,
     more_boots: u64,
     more_reports: u64,
+    kernel_reports: u64,
 }
 
 impl Default for Recogniser {
@@ -113,6 +114,7 @@ impl Recogniser {
             worst: None,
             more_boots: 0,
             more_reports: 0,
+            kernel_reports: 0,
         }
     }
 
@@ -134,6 +136,7 @@ impl Recogniser {
             boots: self.closed,
             more_boots: self.more_boots,
             more_reports: self.more_reports,
+            kernel_reports: self.kernel_reports,
         }
     }
 
@@ -186,7 +189,11 @@ impl Recogniser {
         open.stalled = kind.is_stall();
         open.enter(Phase::Kernel);
         let key = (kind, title);
-        let index = match open.known.get(&key) {
+        let known = open.known.get(&key);
+        if known.is_none() && kind.blame() == Blame::Kernel {
+            self.kernel_reports += 1;
+        }
+        let index = match known {
             Some(index) => {
                 if let Some(report) = open.boot.reports.get_mut(*index) {
                     report.count += 1;

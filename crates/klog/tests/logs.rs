@@ -98,8 +98,20 @@ fn a_huge_line_and_very_many_boots_are_bounded() {
     assert_eq!(log.lines, 6001);
     assert_eq!(log.boots.len(), klab_klog::MOST_BOOTS);
     assert_eq!(log.more_boots, 2000);
-    assert_eq!(log.more_reports, 2000);
+    assert_eq!((log.more_reports, log.kernel_reports), (2000, 3000));
     assert_eq!(log.verdict, Verdict::Hung);
+}
+
+#[test]
+fn only_what_the_kernel_did_is_its_report() {
+    let log = of(b"[    0.000000] Linux version 6.12.0 (klab) #1\n\
+        [    1.000000] I/O error, dev vda, sector 8 op 0x0:(READ)\n\
+        [    2.000000] Out of memory: Killed process 7 (stress-ng-vm) total-vm:1kB\n\
+        [    3.000000] WARNING: CPU: 0 PID: 1 at mm/a.c:7 f+0x1/0x2\n\
+        [    4.000000] ---[ end trace 0000000000000000 ]---\n\
+        [    5.000000] WARNING: CPU: 1 PID: 9 at mm/a.c:7 f+0x1/0x2\n");
+    assert_eq!(log.boots[0].reports.len(), 3);
+    assert_eq!(log.kernel_reports, 1);
 }
 
 fn write_bytes(log: &mut Vec<u8>, text: &str) -> std::fmt::Result {
