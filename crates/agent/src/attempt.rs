@@ -4,8 +4,8 @@
 //! a pure function of that fold and of what runs now. There is no second path for
 //! "resume": after a reboot, a crash or a power cut the same question gets its answer.
 
-use klab_boot::{BootMarker, Installed, Running};
-use klab_model::{AgentEvent, EventBody, Failure, Order, TrialIndex};
+use klab_boot::{Installed, Running};
+use klab_model::{AgentEvent, ArtifactKind, BootMarker, EventBody, Failure, Order, TrialIndex};
 
 use crate::journal::Record;
 use crate::spool::SpoolFile;
@@ -27,6 +27,8 @@ pub struct Attempt {
     pub done: Vec<TrialIndex>,
     /// Files that wait for the controller.
     pub files: Vec<SpoolFile>,
+    /// Whether the log of the kernel that was booted is kept.
+    pub kernel_log: bool,
     /// Events that wait for the controller's acknowledgement, oldest first.
     pub events: Vec<AgentEvent>,
     /// The number of the last event.
@@ -64,6 +66,7 @@ impl Attempt {
             proved: None,
             done: Vec::new(),
             files: Vec::new(),
+            kernel_log: false,
             events: Vec::new(),
             last_seq: 0,
             failure: None,
@@ -81,6 +84,7 @@ impl Attempt {
             Record::Proved { boot_id } => self.proved = Some(boot_id),
             Record::TrialDone(index) if !self.done.contains(&index) => self.done.push(index),
             Record::Spooled(file) => {
+                self.kernel_log |= file.kind == ArtifactKind::KernelLog;
                 // A repeated trial writes the same names again; the newer file counts.
                 self.files
                     .retain(|old| old.trial != file.trial || old.name != file.name);

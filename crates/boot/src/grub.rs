@@ -7,16 +7,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use klab_model::OrderKernel;
+use klab_model::{BootMarker, OrderKernel};
 use serde::{Deserialize, Serialize};
 
 use crate::machine::{base_cmdline, has_watchdog, reboot_machine};
 use crate::method::{candidate_cmdline, verdict};
 use crate::store::below;
-use crate::{
-    BootError, BootMarker, BootMethod, Capabilities, Grubenv, Installed, KernelStore, command,
-    files,
-};
+use crate::{BootError, BootMethod, Capabilities, Grubenv, Installed, KernelStore, command, files};
 
 /// The variable that distributions' and our own `grub.cfg` follow once.
 const CHOICE: &str = "next_entry";

@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use klab_model::OrderKernel;
+use klab_model::{BootMarker, OrderKernel};
 use serde::{Deserialize, Serialize};
 
 use crate::method::verdict;
-use crate::{BootError, BootMarker, BootMethod, Capabilities, Installed, KernelStore, command};
+use crate::{BootError, BootMethod, Capabilities, Installed, KernelStore, command};
 
 /// What stands for a part of the kernel in a command.
 const KERNEL_WORDS: [&str; 5] = ["kernel", "initrd", "release", "digest", "slot"];

@@ -5,10 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use klab_kernel::notes;
-use klab_model::{BuildId, Digest, Failure, Identity, IdentityProof, OrderKernel};
+use klab_model::{BootMarker, BuildId, Digest, Failure, Identity, IdentityProof, OrderKernel};
 use serde::{Deserialize, Serialize};
-
-use crate::BootMarker;
 
 /// The kernel that runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,12 +4,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use klab_model::OrderKernel;
+use klab_model::{BootMarker, OrderKernel};
 use serde::{Deserialize, Serialize};
 
 use crate::machine::{base_cmdline, has_watchdog, reboot_machine};
 use crate::method::{candidate_cmdline, verdict};
-use crate::{BootError, BootMarker, BootMethod, Capabilities, Installed, KernelStore, command};
+use crate::{BootError, BootMethod, Capabilities, Installed, KernelStore, command};
 
 /// Options of [`Kexec`]; paths are as the board sees them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -41,5 +41,5 @@ pub use identity::{
     CameBack, Expected, IdentityError, ProveError, Running, came_back, prove, running,
 };
 pub use kexec::{Kexec, KexecOptions};
-pub use method::{BootMarker, BootMethod, Capabilities, Installed};
+pub use method::{BootMethod, Capabilities, Installed};
 pub use store::KernelStore;

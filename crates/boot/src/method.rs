@@ -1,15 +1,11 @@
 //! The trait of boot methods and the values that go through it.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
-use klab_model::{BuildId, Digest, OrderKernel, RunId};
+use klab_model::{BootMarker, BuildId, Digest, OrderKernel};
 use serde::{Deserialize, Serialize};
 
 use crate::BootError;
-
-/// Name of the mark on the command line of a candidate.
-const MARK: &str = "klab.run=";
 
 /// What a boot method promises, honestly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,37 +37,6 @@ impl Capabilities {
     }
 }
 
-/// Which attempt a boot belongs to: `klab.run=RUN.ATTEMPT` on the kernel command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BootMarker {
-    /// The run.
-    pub run: RunId,
-    /// The attempt, from 1.
-    pub attempt: u32,
-}
-
-impl BootMarker {
-    /// Finds the mark on a command line. The last one counts, as for other parameters.
-    #[must_use]
-    pub fn find(cmdline: &str) -> Option<Self> {
-        let value = cmdline
-            .split_ascii_whitespace()
-            .filter_map(|word| word.strip_prefix(MARK))
-            .next_back()?;
-        let (run, attempt) = value.rsplit_once('.')?;
-        Some(Self {
-            run: run.parse().ok()?,
-            attempt: attempt.parse().ok()?,
-        })
-    }
-}
-
-impl fmt::Display for BootMarker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{MARK}{}.{}", self.run, self.attempt)
-    }
-}
-
 /// The command line of a candidate: `base` without an older mark, a `panic=` so that a panic
 /// restarts the board, and the mark.
 ///
@@ -83,7 +48,7 @@ pub(crate) fn candidate_cmdline(base: &str, installed: &Installed, marker: &Boot
     let mut words: Vec<&str> = base
         .split_ascii_whitespace()
         .filter(|word| {
-            !["BOOT_IMAGE=", "initrd=", MARK]
+            !["BOOT_IMAGE=", "initrd=", BootMarker::NAME]
                 .iter()
                 .any(|name| word.starts_with(name))
         })
@@ -196,21 +161,6 @@ mod tests {
             image: PathBuf::new(),
             initrd: None,
             notes: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn the_mark_goes_through_the_command_line() {
-        let line = format!("ro quiet {} x=1", marker());
-        assert_eq!(BootMarker::find(&line), Some(marker()));
-        for none in [
-            "",
-            "ro",
-            "klab.run=",
-            "klab.run=x.1",
-            "xklab.run=01890a5d.1",
-        ] {
-            assert_eq!(BootMarker::find(none), None, "{none}");
         }
     }
 

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{Board, build_id, marker, package};
-use klab_boot::{BootMarker, CameBack, Expected, ProveError, Running, came_back, prove, running};
-use klab_model::{Digest, FailureClass, IdentityProof, OrderKernel};
+use klab_boot::{CameBack, Expected, ProveError, Running, came_back, prove, running};
+use klab_model::{BootMarker, Digest, FailureClass, IdentityProof, OrderKernel};
 
 fn order() -> OrderKernel {
     let folder = tempfile::tempdir().expect("folder");

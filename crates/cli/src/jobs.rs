@@ -46,15 +46,25 @@ pub(crate) async fn run(global: &Global, command: JobCommand) -> Result<ExitCode
     let id = client.job_id(&job).await?;
     let request = v1::GetJobRequest { id: id.clone() };
     let answer = client.jobs().get_job(request).await;
-    let response = answer.map_err(of_job(&id))?.into_inner();
-    let job = response.job.unwrap_or_default();
+    let mut response = answer.map_err(of_job(&id))?.into_inner();
+    let job = response.job.take().unwrap_or_default();
     if global.json {
         let runs: Vec<_> = response
             .runs
             .iter()
             .map(|run| json::run(run, &job))
             .collect();
-        output::json(&json!({ "job": json::job(&job), "runs": runs }))?;
+        let reports: Vec<_> = response
+            .kernel_reports
+            .iter()
+            .map(json::kernel_report)
+            .collect();
+        output::json(&json!({
+            "job": json::job(&job),
+            "runs": runs,
+            "kernel_reports": reports,
+            "more_kernel_reports": response.more_kernel_reports,
+        }))?;
         return Ok(ExitCode::Done);
     }
     let mut lines = vec![
@@ -80,8 +90,45 @@ pub(crate) async fn run(global: &Global, command: JobCommand) -> Result<ExitCode
             failure.unwrap_or_default(),
         ]);
     }
-    output::line(format!("{}\n\n{table}", lines.join("\n")))?;
+    let reports = kernel_reports(&response, &job);
+    output::line(format!("{}\n\n{table}{reports}", lines.join("\n")))?;
     Ok(ExitCode::Done)
+}
+
+/// What the kernels of a job reported, with the first lines of each report.
+fn kernel_reports(response: &v1::GetJobResponse, job: &v1::Job) -> String {
+    let mut text = String::new();
+    for report in &response.kernel_reports {
+        let run = response.runs.iter().find(|run| run.id == report.run);
+        let place = run.map(|run| {
+            let board = json::board_of(run, job);
+            format!("round {} {} on {board}", run.round + 1, run.variant)
+        });
+        let whose = match (report.candidate, report.release.as_str()) {
+            (true, _) => String::new(),
+            (false, "") => " (another kernel)".to_owned(),
+            (false, release) => format!(" (another kernel, Linux {release})"),
+        };
+        let function = (!report.function.is_empty()).then_some(report.function.as_str());
+        text += &format!(
+            "\n{}, attempt {}, {} line {}{whose}\n  {}\n",
+            place.unwrap_or_default(),
+            report.attempt,
+            report.file,
+            report.first_line,
+            output::kernel_report(&report.kind, &report.title, function, report.count),
+        );
+        for line in &report.quote {
+            text += &format!("    | {line}\n");
+        }
+    }
+    if response.more_kernel_reports > 0 {
+        text += &format!("\n{} more\n", response.more_kernel_reports);
+    }
+    if text.is_empty() {
+        return text;
+    }
+    format!("\nkernel reports\n{text}")
 }
 
 pub(crate) async fn cancel(global: &Global, job: &str) -> Result<ExitCode, CliError> {

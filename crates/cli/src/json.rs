@@ -136,6 +136,25 @@ pub(crate) fn run(run: &v1::Run, job: &v1::Job) -> Value {
     })
 }
 
+pub(crate) fn kernel_report(report: &v1::KernelReport) -> Value {
+    let told = |text: &String| (!text.is_empty()).then(|| text.clone());
+    json!({
+        "run": report.run,
+        "attempt": report.attempt,
+        "candidate": report.candidate,
+        "release": told(&report.release),
+        "artifact": report.artifact,
+        "file": report.file,
+        "first_line": report.first_line,
+        "last_line": report.last_line,
+        "kind": report.kind,
+        "title": report.title,
+        "function": told(&report.function),
+        "count": report.count,
+        "quote": report.quote,
+    })
+}
+
 pub(crate) fn artifact(artifact: &v1::Artifact) -> Value {
     json!({
         "id": artifact.id,

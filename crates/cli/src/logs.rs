@@ -130,18 +130,9 @@ fn describe_boot(number: u64, boot: &Boot) -> String {
 }
 
 fn describe_report(report: &Report) -> String {
-    let place = report.function.as_deref().map(|f| format!(" [{f}]"));
-    let times = match report.count {
-        1 => String::new(),
-        count => format!(", {count} times"),
-    };
-    let mut text = format!(
-        "  line {}: {}: {}{}{times}\n",
-        report.first_line,
-        report.kind.as_str(),
-        report.title,
-        place.unwrap_or_default(),
-    );
+    let (kind, function) = (report.kind.as_str(), report.function.as_deref());
+    let said = output::kernel_report(kind, &report.title, function, report.count);
+    let mut text = format!("  line {}: {said}\n", report.first_line);
     for line in &report.quote {
         text += &format!("    | {line}\n");
     }

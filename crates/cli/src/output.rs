@@ -41,6 +41,14 @@ pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
+/// `oops: TITLE [FUNCTION], 2 times`.
+pub(crate) fn kernel_report(kind: &str, title: &str, function: Option<&str>, count: u64) -> String {
+    let function = function.map(|function| format!(" [{function}]"));
+    let times = (count > 1).then(|| format!(", {count} times"));
+    let (function, times) = (function.unwrap_or_default(), times.unwrap_or_default());
+    format!("{kind}: {title}{function}{times}")
+}
+
 /// Says what is going on.
 pub(crate) fn say(text: impl AsRef<str>) {
     let _ = writeln!(std::io::stderr().lock(), "{}", text.as_ref());

@@ -118,3 +118,74 @@ async fn the_console_of_a_run_that_goes_on_is_left_alone() {
     assert_eq!(left(folder.path()), 2);
     lab.stop().await;
 }
+
+#[tokio::test]
+async fn what_the_candidate_reports_is_shown_with_its_run() {
+    let (_folder, lab, mut agent) = lab_with_board().await;
+    let job = lab.submit(1).await;
+    let order = agent.order().await;
+    // The candidate of these tests has the release 6.1.0-test.
+    let release = order.kernel.release.clone();
+    let log = format!(
+        "[    0.000000] Linux version {release} (a@b) #1\n\
+         [    1.000000] BUG: kernel NULL pointer dereference, address: 0000000000000018\n\
+         [    1.000001] RIP: 0010:madvise_cold+0x1/0x2\n\
+         [    2.000000] Kernel panic - not syncing: Fatal exception\n\
+         [    0.000000] Linux version 5.10.0-good (a@b) #1\n\
+         [    1.000000] WARNING: CPU: 0 PID: 1 at a.c:1 f+0x1/0x2\n\
+         [    2.000000] Run /sbin/init as init process\n"
+    );
+    let console = v1::StreamConsoleRequest {
+        board: "b1".to_owned(),
+        data: log.clone().into(),
+    };
+    let pieces = futures::stream::iter([console]);
+    boards(&lab.channel).stream_console(pieces).await.unwrap();
+    // The kernel's own log tells the same again.
+    let oops = log.lines().take(3).collect::<Vec<_>>().join("\n");
+    let key = upload_key(at(&order), "dmesg.log", "kernel-log", oops.as_bytes());
+    let key = v1::UploadKey { trial: None, ..key };
+    upload(&lab.channel, key, 0, oops.as_bytes()).await.unwrap();
+    agent.report(at(&order), 1, done()).await;
+    let shown = lab.job(&job.id).await;
+    let told: Vec<_> = shown
+        .kernel_reports
+        .iter()
+        .map(|r| {
+            (
+                r.candidate,
+                r.kind.as_str(),
+                r.function.as_str(),
+                r.file.as_str(),
+                r.first_line,
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (true, "oops", "madvise_cold", "console.log", 2),
+            (true, "panic", "", "console.log", 4),
+            (false, "warning", "", "console.log", 6),
+        ]
+    );
+    assert_eq!(shown.kernel_reports[0].run, shown.runs[0].id);
+    assert_eq!(shown.kernel_reports[2].release, "5.10.0-good");
+    let request = v1::GetReportRequest {
+        job: job.id.clone(),
+        format: v1::ReportFormat::Text.into(),
+    };
+    let mut reports = v1::report_service_client::ReportServiceClient::new(lab.channel.clone());
+    let report = reports
+        .get_report(request)
+        .await
+        .unwrap()
+        .into_inner()
+        .content;
+    let variant = &shown.runs[0].variant;
+    let fault =
+        format!("oops: kernel NULL pointer dereference, address: ADDR: {variant} in 1 of 1 runs");
+    assert!(report.contains(&fault), "{report}");
+    assert!(!report.contains("warning: a.c"), "{report}");
+    lab.stop().await;
+}

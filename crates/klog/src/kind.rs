@@ -1,5 +1,8 @@
 //! What kinds of reports there are.
 
+use std::fmt;
+use std::str::FromStr;
+
 use serde::Serialize;
 
 /// Who is to blame for a report, as far as a log can tell.
@@ -65,6 +68,32 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Every kind.
+    pub const ALL: [Kind; 22] = [
+        Kind::Panic,
+        Kind::NoRoot,
+        Kind::Oops,
+        Kind::Bug,
+        Kind::Warning,
+        Kind::Sanitizer,
+        Kind::Undefined,
+        Kind::Lockdep,
+        Kind::Atomic,
+        Kind::SoftLockup,
+        Kind::HardLockup,
+        Kind::RcuStall,
+        Kind::HungTask,
+        Kind::WorkqueueLockup,
+        Kind::List,
+        Kind::Refcount,
+        Kind::Allocation,
+        Kind::OutOfMemory,
+        Kind::Io,
+        Kind::FileSystem,
+        Kind::MachineCheck,
+        Kind::Thermal,
+    ];
+
     /// Who is to blame.
     #[must_use]
     pub const fn blame(self) -> Blame {
@@ -115,5 +144,56 @@ impl Kind {
             Kind::MachineCheck => "machine-check",
             Kind::Thermal => "thermal",
         }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = UnknownKind;
+
+    fn from_str(text: &str) -> Result<Self, UnknownKind> {
+        let mut kinds = Self::ALL.into_iter();
+        kinds
+            .find(|kind| kind.as_str() == text)
+            .ok_or_else(|| UnknownKind(text.to_owned()))
+    }
+}
+
+/// A word that is the name of no [`Kind`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownKind(
+    /// The word.
+    pub String,
+);
+
+impl fmt::Display for UnknownKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no kind of kernel report is called {:?}", self.0)
+    }
+}
+
+impl std::error::Error for UnknownKind {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back_and_are_those_in_json() {
+        for kind in Kind::ALL {
+            assert_eq!(kind.as_str().parse(), Ok(kind));
+            let json = serde_json::to_string(&kind).expect("a word");
+            assert_eq!(json, format!("\"{kind}\""));
+        }
+        let unknown = "pain".parse::<Kind>().expect_err("no kind");
+        assert_eq!(
+            unknown.to_string(),
+            "no kind of kernel report is called \"pain\""
+        );
     }
 }

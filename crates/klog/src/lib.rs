@@ -19,6 +19,9 @@
 //! assert_eq!(log.boots[0].reports[0].first_line, 2);
 //! ```
 
+/// Goes up whenever the same log gives other reports.
+pub const VERSION: u32 = 1;
+
 mod boot;
 mod kind;
 mod lines;
@@ -29,7 +32,7 @@ mod rules;
 mod title;
 
 pub use boot::{Boot, LogReport, Verdict};
-pub use kind::{Blame, Kind};
+pub use kind::{Blame, Kind, UnknownKind};
 pub use lines::read;
 pub use recogniser::{MOST_BOOTS, MOST_REPORTS, Recogniser};
 pub use report::Report;

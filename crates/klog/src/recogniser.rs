@@ -18,6 +18,8 @@ pub const MOST_REPORTS: usize = 1000;
 const LONGEST_REPORT: u64 = 200;
 /// Lines of others that may stand inside of a report.
 const STRANGERS: u32 = 3;
+/// Characters of a command line that are kept: as many as x86 takes.
+const LONGEST_COMMAND_LINE: usize = 2048;
 /// Characters of a message that are kept.
 const LONGEST_QUOTE: usize = 300;
 /// Stamps of CPUs that write at once may be out of order by less than this, in seconds.
@@ -164,7 +166,8 @@ impl Recogniser {
             open.boot.release = Some(short(&banner["r"]));
         }
         if let Some(line) = COMMAND_LINE.captures(text) {
-            open.boot.command_line = Some(short(&line["c"]));
+            let line = line["c"].chars().take(LONGEST_COMMAND_LINE).collect();
+            open.boot.command_line = Some(line);
         }
         match begins(text) {
             Some((kind, title)) if !open.belongs(kind, text) => self.report(kind, title, text),

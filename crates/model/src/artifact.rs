@@ -49,7 +49,9 @@ pub enum ArtifactKind {
     Facts,
     /// The serial console.
     Console,
-    /// Anything else: standard output, kernel log.
+    /// What the kernel logged while it ran, as dmesg prints it.
+    KernelLog,
+    /// Anything else, such as standard output.
     Log,
 }
 
@@ -61,6 +63,7 @@ impl ArtifactKind {
             ArtifactKind::Trace => "trace",
             ArtifactKind::Facts => "facts",
             ArtifactKind::Console => "console",
+            ArtifactKind::KernelLog => "kernel-log",
             ArtifactKind::Log => "log",
         }
     }
@@ -74,6 +77,7 @@ impl ArtifactKind {
             "trace" => Ok(Self::Trace),
             "facts" => Ok(Self::Facts),
             "console" => Ok(Self::Console),
+            "kernel-log" => Ok(Self::KernelLog),
             "log" => Ok(Self::Log),
             other => ResultFormat::parse(other).map(Self::Result),
         }

@@ -26,6 +26,7 @@ mod feed;
 mod id;
 mod job;
 mod kernel;
+mod marker;
 mod name;
 mod order;
 mod plan;
@@ -58,6 +59,7 @@ pub use feed::{JobEvent, JobEventBody, TrialSummary};
 pub use id::{ArtifactId, BuildTaskId, InstanceId, JobId, RunId, SessionId};
 pub use job::{BoardSlot, Job, JobState, Owner, Variant};
 pub use kernel::{Kernel, KernelOffer};
+pub use marker::BootMarker;
 pub use name::{BoardName, BuilderName, KernelName, PlanName, TreeName, VariantName, WorkloadName};
 pub use order::{Fence, Order, OrderKernel, Step, StepKind, TrialIndex};
 pub use plan::{

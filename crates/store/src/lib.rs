@@ -7,7 +7,7 @@
 //! The caller then reads again and decides again.
 //!
 //! * [`Store`] — rows: kernels, boards and their configurations, jobs and runs, attempts, agent events, the feed of
-//!   a job, trials, artifacts, samples, trees and builds.
+//!   a job, trials, artifacts, samples, reports of kernels, trees and builds.
 //! * [`Objects`] — bytes named by their BLAKE3 digest, and the uploads on their way there.
 //! * [`sql::ALL`] — every statement; the same text runs on both engines.
 //!
@@ -26,6 +26,7 @@ mod error;
 mod feed;
 mod files;
 mod jobs;
+mod kernel_reports;
 mod kernels;
 mod objects;
 mod open;
@@ -44,6 +45,7 @@ pub use builds::{BuildRecord, BuildTransition};
 pub use error::StoreError;
 pub use feed::NewEvent;
 pub use jobs::JobRecord;
+pub use kernel_reports::{KernelReport, KernelReportRecord};
 pub use objects::{ObjectRead, Objects};
 pub use open::{Database, Store, StoreLocation};
 pub use page::{Page, PageRequest};

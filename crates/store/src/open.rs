@@ -22,7 +22,7 @@ macro_rules! migrations {
         )),*]
     };
     ($engine:literal) => {
-        migrations!(@ $engine, "0001" "rows", "0002" "builds", "0003" "board_configs")
+        migrations!(@ $engine, "0001" "rows", "0002" "builds", "0003" "board_configs", "0004" "kernel_reports")
     };
 }
 
@@ -246,7 +246,7 @@ fn pool_of(size: u32) -> AnyPoolOptions {
 }
 
 /// Runs what has not been run.
-async fn migrate(pool: &AnyPool, all: [(&'static str, &'static str); 3]) -> Result<(), StoreError> {
+async fn migrate(pool: &AnyPool, all: [(&'static str, &'static str); 4]) -> Result<(), StoreError> {
     let migration = |(version, (name, text)): (i64, (&'static str, &'static str))| {
         let text = text.into_sql_str();
         Migration::new(version, name.into(), MigrationType::Simple, text, false)

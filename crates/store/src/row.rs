@@ -77,6 +77,11 @@ impl<'r> Cells<'r> {
         self.get(column)
     }
 
+    /// The same, or NULL.
+    pub(crate) fn maybe_text(&self, column: &'static str) -> Result<Option<String>, StoreError> {
+        self.get(column)
+    }
+
     /// Bytes as they are.
     pub(crate) fn bytes(&self, column: &'static str) -> Result<Vec<u8>, StoreError> {
         self.get(column)

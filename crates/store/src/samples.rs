@@ -74,7 +74,7 @@ impl Store {
             .map_err(StoreError::database("save samples"))
     }
 
-    /// Saves that a parser could not read an artifact. Samples read before are removed.
+    /// Saves that a parser could not read an artifact. What was read before is removed.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] for an unknown artifact.
@@ -119,7 +119,7 @@ impl Store {
     }
 }
 
-async fn note_parse(
+pub(crate) async fn note_parse(
     connection: &mut AnyConnection,
     artifact: ArtifactId,
     parser: &ParserId,
@@ -137,12 +137,14 @@ async fn note_parse(
             "artifact",
             artifact.to_string(),
         ))?;
-    sqlx::query(sql::SAMPLES_DELETE)
-        .bind(artifact.to_string())
-        .execute(connection)
-        .await
-        .map(|_| ())
-        .map_err(StoreError::database("remove old samples"))
+    for delete in [sql::SAMPLES_DELETE, sql::KERNEL_REPORTS_DELETE] {
+        sqlx::query(delete)
+            .bind(artifact.to_string())
+            .execute(&mut *connection)
+            .await
+            .map_err(StoreError::database("remove what was read before"))?;
+    }
+    Ok(())
 }
 
 async fn insert(

@@ -135,6 +135,17 @@ statements! {
         AND (a.failure_class IS NULL OR a.failure_class <> 'infrastructure')
         ORDER BY r.slot, r.position, f.trial, f.name, s.idx";
 
+    KERNEL_REPORTS_DELETE = "DELETE FROM kernel_reports WHERE artifact = $1";
+    KERNEL_REPORT_ADD = "INSERT INTO kernel_reports (artifact, idx, candidate, release, kind,
+        title, function, first_line, last_line, times, quote)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+    KERNEL_REPORTS_OF_JOB = "SELECT k.artifact, k.idx, k.candidate, k.release, k.kind, k.title,
+        k.function, k.first_line, k.last_line, k.times, k.quote,
+        f.run, f.attempt, f.name, r.variant
+        FROM kernel_reports k JOIN artifacts f ON f.id = k.artifact JOIN runs r ON r.id = f.run
+        WHERE r.job = $1
+        ORDER BY r.slot, r.position, f.attempt, f.trial, f.name, k.idx";
+
     TREE_ADD = "INSERT INTO trees (name, source, added_at)
         VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING";
     TREE_GET = "SELECT name, source, added_at FROM trees WHERE name = $1";

@@ -60,6 +60,7 @@ scenarios! {
     results::artifacts_are_recorded_once,
     results::samples_are_replaced_by_a_newer_parser,
     results::unread_artifacts_are_found,
+    results::kernel_reports_come_back_as_they_were_read,
     things::the_newest_configuration_of_a_board_is_kept,
     builds::trees_keep_their_source,
     builds::a_build_comes_back_as_it_was_asked_for,

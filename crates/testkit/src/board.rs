@@ -44,6 +44,7 @@ reboot)
     echo "BOOT_IMAGE=/vmlinuz root=/dev/vda $marker" >root/proc/cmdline
     cp "kernels/$release/release" root/proc/sys/kernel/osrelease
     cp "kernels/$release/notes" root/sys/kernel/notes
+    echo "6,0,0,-;Linux version $(cat "kernels/$release/release") (klab@fake) #1" >root/dev/kmsg
     cat /proc/sys/kernel/random/uuid >root/proc/sys/kernel/random/boot_id
     echo "$release" >>boots
     rm down
@@ -72,6 +73,7 @@ impl FakeBoard {
         for below in [
             "root/proc/sys/kernel/random",
             "root/sys/kernel",
+            "root/dev",
             "root/boot",
             "root/lib/modules",
             "bin",

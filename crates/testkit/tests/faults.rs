@@ -18,8 +18,10 @@ fn assert_counted_once(lab: &klab_testkit::Lab, job: &str, rounds: u64) {
         assert_eq!(run["attempt"], 1, "{run}");
     }
     // 2 variants x rounds x 2 trials.
-    let results = artifacts(lab, job);
-    let results = results.iter().filter(|(_, name)| name == "cyclictest.json");
+    let all = artifacts(lab, job);
+    let logs = all.iter().filter(|(_, name)| name == "dmesg.log");
+    assert_eq!(logs.count() as u64, 2 * rounds, "{all:?}");
+    let results = all.iter().filter(|(_, name)| name == "cyclictest.json");
     assert_eq!(results.count() as u64, 4 * rounds);
     let report = lab.json(&["compare", job]);
     let boards = report["comparison"]["boards"].as_array().expect("boards");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use klab_model::{EventBody, Failure, Step, TrialIndex};
+use klab_model::{ArtifactKind, ArtifactName, EventBody, Failure, Step, TrialIndex};
 use tokio::time::Instant;
 use tracing::warn;
 
@@ -11,6 +11,9 @@ use crate::error::AgentError;
 use crate::journal::Record;
 use crate::transfer::{TransferError, upload};
 use crate::trial::{TrialOutput, run_trial};
+
+/// The log of the candidate, as an artifact of the run.
+const KERNEL_LOG: &str = "dmesg.log";
 
 impl Agent {
     pub(super) async fn trial(&mut self, index: TrialIndex) -> Result<(), AgentError> {
@@ -84,12 +87,35 @@ impl Agent {
         let limits = self.order().plan.time_limits.clone();
         let deadline = Instant::now() + limits.no_network.as_duration();
         self.tell_step(Step::Collect).await?;
+        self.keep_kernel_log().await?;
         self.collect(Some(deadline)).await?;
         self.tell_step(Step::Restore).await?;
         // Without a word from the controller the way home is still the right one.
         self.agree_on_quiet(limits.boot.as_duration(), Some(deadline))
             .await?;
         self.boot.restore().map_err(AgentError::Boot)
+    }
+
+    /// Puts the log of the kernel that runs into the spool, once: it would be another one when
+    /// it is read again.
+    async fn keep_kernel_log(&mut self) -> Result<(), AgentError> {
+        if self.attempt.as_ref().is_some_and(|a| a.kernel_log) {
+            return Ok(());
+        }
+        let path = self.config.state.join(KERNEL_LOG);
+        match klab_measure::kernel_log(&self.config.sysroot, &path) {
+            Ok(true) => {
+                let name = ArtifactName::parse(KERNEL_LOG).expect("this is a plain file name");
+                let kind = ArtifactKind::KernelLog;
+                let file = self.spool.take(&path, None, name, kind)?;
+                self.write(Record::Spooled(file))
+            }
+            Ok(false) => Ok(()),
+            Err(error) => {
+                let note = format!("the kernel's log could not be kept: {error}");
+                self.emit(EventBody::Note(note)).await
+            }
+        }
     }
 
     pub(super) async fn finish(&mut self) -> Result<(), AgentError> {

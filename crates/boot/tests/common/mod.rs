@@ -5,9 +5,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use klab_boot::{BootMarker, GrubOneShot, GrubOptions};
+use klab_boot::{GrubOneShot, GrubOptions};
 use klab_kernel::{Manifest, PackageKind, Release};
-use klab_model::{Arch, BuildId, Digest, KernelName, OrderKernel};
+use klab_model::{Arch, BootMarker, BuildId, Digest, KernelName, OrderKernel};
 
 pub(crate) const GRUB_CFG: &str =
     "load_env next_entry\nsave_env next_entry\nsource /klab/candidate.cfg\n";

@@ -293,8 +293,12 @@ impl Engine {
             size,
             created_at: self.now(),
         };
-        self.store.add_artifact(&artifact).await?;
+        let added = self.store.add_artifact(&artifact).await?;
         self.feed_changed();
+        // The log is safe; what was not read of it is read when the controller starts again.
+        if let Err(error) = self.derive(&added.artifact).await {
+            error!(artifact = %added.artifact.id, %error, "failed to read a console log");
+        }
         Ok(())
     }
 }

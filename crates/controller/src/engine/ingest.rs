@@ -1,4 +1,4 @@
-//! Artifacts: resumable upload, record, samples.
+//! Artifacts: resumable upload, record, and what is derived from them.
 
 use std::sync::Arc;
 
@@ -194,20 +194,20 @@ impl Engine {
         };
         let added = self.store.add_artifact(&artifact).await?;
         self.feed_changed();
-        // The artifact is safe. Samples can be derived again at any time, so trouble with
-        // them is no reason for the agent to send it once more.
+        // The artifact is safe. It can be read again at any time, so trouble with that is no
+        // reason for the agent to send it once more.
         if let Err(error) = self.derive(&added.artifact).await {
-            error!(artifact = %added.artifact.id, %error, "failed to derive samples");
+            error!(artifact = %added.artifact.id, %error, "failed to read an artifact");
         }
         Ok(())
     }
 
-    /// Derives the samples of an artifact that some parser reads.
-    async fn derive(&self, artifact: &Artifact) -> Result<(), EngineError> {
-        let Some(format) = format_of(artifact.kind) else {
+    /// Derives what is in an artifact that something reads.
+    pub(super) async fn derive(&self, artifact: &Artifact) -> Result<(), EngineError> {
+        let Some(reader) = Reader::of(artifact.kind) else {
             return Ok(());
         };
-        let parser = current_parser(format);
+        let parser = reader.id();
         if artifact.size > MAX_PARSED {
             let problem = format!(
                 "it has {} bytes, parsers read at most {MAX_PARSED}",
@@ -216,6 +216,19 @@ impl Engine {
             return self.note_problem(artifact, &parser, problem).await;
         }
         let bytes = self.store.objects().bytes(&artifact.digest).await?;
+        match reader {
+            Reader::Samples(format) => self.derive_samples(artifact, format, bytes).await,
+            Reader::KernelReports => self.derive_kernel_reports(artifact, &parser, bytes).await,
+        }
+    }
+
+    async fn derive_samples(
+        &self,
+        artifact: &Artifact,
+        format: ResultFormat,
+        bytes: Bytes,
+    ) -> Result<(), EngineError> {
+        let parser = Reader::Samples(format).id();
         match parse_blocking(format, bytes).await? {
             Ok(parsed) => {
                 self.store
@@ -244,7 +257,11 @@ impl Engine {
         self.store
             .record_parse_problem(artifact.id, parser, &problem)
             .await?;
-        let text = format!("no samples from {}: {problem}", artifact.name);
+        let text = format!(
+            "no {} from {}: {problem}",
+            derived_by(parser),
+            artifact.name
+        );
         self.note(artifact, text).await
     }
 
@@ -264,19 +281,24 @@ impl Engine {
     /// has changed.
     pub(super) async fn parse_left_over(self: Arc<Self>) {
         let results = ResultFormat::ALL.map(ArtifactKind::Result);
-        for kind in results.into_iter().chain([ArtifactKind::Trace]) {
+        let others = [
+            ArtifactKind::Trace,
+            ArtifactKind::Console,
+            ArtifactKind::KernelLog,
+        ];
+        for kind in results.into_iter().chain(others) {
             if let Err(error) = self.parse_left_over_of(kind).await {
-                error!(%kind, %error, "failed to derive samples");
+                error!(%kind, %error, "failed to read artifacts");
             }
         }
     }
 
     async fn parse_left_over_of(&self, kind: ArtifactKind) -> Result<(), EngineError> {
         const BATCH: u32 = 100;
-        let Some(format) = format_of(kind) else {
+        let Some(reader) = Reader::of(kind) else {
             return Ok(());
         };
-        let parser = current_parser(format);
+        let parser = reader.id();
         loop {
             let batch = self.store.artifacts_to_parse(kind, &parser, BATCH).await?;
             for artifact in &batch {
@@ -289,20 +311,46 @@ impl Engine {
     }
 }
 
-/// Which parser reads artifacts of this kind.
-pub(super) const fn format_of(kind: ArtifactKind) -> Option<ResultFormat> {
-    match kind {
-        ArtifactKind::Result(format) => Some(format),
-        ArtifactKind::Trace => Some(ResultFormat::LatencyTrace),
-        ArtifactKind::Facts | ArtifactKind::Console | ArtifactKind::Log => None,
+/// What reads the artifacts of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reader {
+    /// A parser of this format makes samples.
+    Samples(ResultFormat),
+    /// The recogniser of kernel logs makes kernel reports.
+    KernelReports,
+}
+
+/// The name of the recogniser in rows.
+const KLOG: &str = "klog";
+
+impl Reader {
+    pub(super) const fn of(kind: ArtifactKind) -> Option<Self> {
+        match kind {
+            ArtifactKind::Result(format) => Some(Self::Samples(format)),
+            ArtifactKind::Trace => Some(Self::Samples(ResultFormat::LatencyTrace)),
+            ArtifactKind::Console | ArtifactKind::KernelLog => Some(Self::KernelReports),
+            ArtifactKind::Facts | ArtifactKind::Log => None,
+        }
+    }
+
+    fn id(self) -> ParserId {
+        let (name, version) = match self {
+            Self::Samples(format) => {
+                let parser = klab_parse::ParserId::current(format);
+                (parser.name().to_owned(), parser.version)
+            }
+            Self::KernelReports => (KLOG.to_owned(), klab_klog::VERSION),
+        };
+        ParserId { name, version }
     }
 }
 
-fn current_parser(format: ResultFormat) -> ParserId {
-    let parser = klab_parse::ParserId::current(format);
-    ParserId {
-        name: parser.name().to_owned(),
-        version: parser.version,
+/// What a parser makes of artifacts, for people.
+pub(super) fn derived_by(parser: &ParserId) -> &'static str {
+    if parser.name == KLOG {
+        "kernel reports"
+    } else {
+        "samples"
     }
 }
 

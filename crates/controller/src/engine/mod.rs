@@ -25,6 +25,7 @@ mod cancel;
 mod console;
 mod error;
 mod ingest;
+mod kernel_reports;
 mod kernels;
 mod lease;
 mod report;

@@ -16,7 +16,7 @@ use klab_report::{
 use klab_store::{Attempt, JobRecord, SampleRecord, TrialRecord};
 
 use super::error::with_causes;
-use super::ingest::format_of;
+use super::ingest::{Reader, derived_by};
 use super::{Engine, EngineError, found};
 
 /// The largest trace that is read for a report, in bytes.
@@ -194,10 +194,13 @@ impl Engine {
                 .map(|artifact| format!("{} ", artifact.name))
                 .unwrap_or_default();
             notes.push(format!(
-                "no samples from artifact {name}{}: {}",
-                problem.artifact, problem.problem
+                "no {} from artifact {name}{}: {}",
+                derived_by(&problem.parser),
+                problem.artifact,
+                problem.problem
             ));
         }
+        notes.extend(self.kernel_reports(record.job.id).await?.notes(record));
         Ok(notes)
     }
 }
@@ -253,7 +256,7 @@ fn parsers(samples: &[SampleRecord]) -> Vec<ParserVersion> {
 }
 
 fn is_trace(kind: ArtifactKind) -> bool {
-    format_of(kind) == Some(ResultFormat::LatencyTrace)
+    Reader::of(kind) == Some(Reader::Samples(ResultFormat::LatencyTrace))
 }
 
 fn missing(reason: impl Into<String>) -> TraceEvidence {

@@ -7,12 +7,15 @@ use futures::stream;
 use klab_model::{JobEvent, JobEventBody, JobId, Run, RunId};
 use klab_proto::v1;
 use klab_proto::v1::job_service_server::JobService;
-use klab_store::JobRecord;
+use klab_store::{JobRecord, KernelReport, KernelReportRecord};
 use tokio::sync::watch;
 use tonic::{Request, Response, Status};
 
 use super::{Answers, job_id, page};
 use crate::engine::{Engine, Submission, store_status};
+
+/// Kernel reports in an answer: with quotes of any length they fit into one message.
+const KERNEL_REPORTS: usize = 200;
 
 /// The service for jobs.
 #[derive(Debug, Clone)]
@@ -51,9 +54,14 @@ impl JobService for Jobs {
         let id = job_id("id", &request.into_inner().id)?;
         let record = self.0.store().job(id).await;
         let (job, runs) = job(record.map_err(|error| store_status(&error))?);
+        let mut reports = self.0.kernel_reports(id).await?.into_records();
+        let more = reports.len().saturating_sub(KERNEL_REPORTS);
+        reports.truncate(KERNEL_REPORTS);
         Ok(Response::new(v1::GetJobResponse {
             job: Some(job),
             runs: runs.into_iter().map(Into::into).collect(),
+            kernel_reports: reports.into_iter().map(kernel_report).collect(),
+            more_kernel_reports: u32::try_from(more).unwrap_or(u32::MAX),
         }))
     }
 
@@ -105,6 +113,29 @@ impl JobService for Jobs {
 fn job(record: JobRecord) -> (v1::Job, Vec<Run>) {
     let runs: Vec<Run> = record.runs.into_iter().map(|run| run.value).collect();
     (v1::Job::of(record.job, &runs), runs)
+}
+
+fn kernel_report(record: KernelReportRecord) -> v1::KernelReport {
+    let KernelReport {
+        candidate,
+        release,
+        report,
+    } = record.said;
+    v1::KernelReport {
+        run: record.run.to_string(),
+        attempt: record.attempt,
+        candidate,
+        release: release.unwrap_or_default(),
+        artifact: record.artifact.to_string(),
+        file: record.file.into(),
+        first_line: report.first_line,
+        last_line: report.last_line,
+        kind: report.kind.to_string(),
+        title: report.title,
+        function: report.function.unwrap_or_default(),
+        count: report.count,
+        quote: report.quote,
+    }
 }
 
 /// A feed that is followed until its job has ended.

@@ -314,3 +314,73 @@ pub(crate) async fn unread_artifacts_are_found(lab: &Lab) {
         .await;
     assert_eq!(other.expect("artifacts"), []);
 }
+
+fn kernel_report(number: u64) -> KernelReport {
+    KernelReport {
+        candidate: number.is_multiple_of(2),
+        release: (number > 0).then(|| "6.1.0-rt".to_owned()),
+        report: klab_klog::Report {
+            kind: klab_klog::Kind::Oops,
+            title: format!("number {number}"),
+            function: (number > 1).then(|| "madvise_cold".to_owned()),
+            first_line: number + 1,
+            last_line: number + 9,
+            quote: vec!["BUG: it's \"bad\"".to_owned(), String::new()],
+            count: 3,
+        },
+    }
+}
+
+pub(crate) async fn kernel_reports_come_back_as_they_were_read(lab: &Lab) {
+    let (store, job, runs, _) = lab_with_attempt(lab).await;
+    let console = Artifact {
+        trial: None,
+        kind: ArtifactKind::Console,
+        ..artifact(&store, 1, runs[0].id, 1, "one").await
+    };
+    store.add_artifact(&console).await.expect("new");
+    let klog = |version| ParserId {
+        name: "klog".to_owned(),
+        version,
+    };
+    let all: Vec<KernelReport> = (0..3).map(kernel_report).collect();
+    for reports in [&all[..], &all[1..], &[]] {
+        store
+            .replace_kernel_reports(console.id, &klog(1), reports)
+            .await
+            .expect("reports");
+        let read = store.kernel_reports_of(job.id).await.expect("reports");
+        let expected = reports.iter().map(|report| KernelReportRecord {
+            run: runs[0].id,
+            attempt: 1,
+            variant: runs[0].variant.clone(),
+            artifact: console.id,
+            file: console.name.clone(),
+            said: report.clone(),
+        });
+        assert_eq!(read, expected.collect::<Vec<_>>());
+    }
+    let waiting = async |version| {
+        let kind = ArtifactKind::Console;
+        let waiting = store.artifacts_to_parse(kind, &klog(version), 9).await;
+        waiting.expect("artifacts").len()
+    };
+    assert_eq!((waiting(1).await, waiting(2).await), (0, 1));
+    store
+        .replace_kernel_reports(console.id, &klog(1), &all)
+        .await
+        .expect("reports");
+    store
+        .record_parse_problem(console.id, &klog(2), "too large")
+        .await
+        .expect("a problem");
+    assert_eq!(store.kernel_reports_of(job.id).await.expect("reports"), []);
+    let unknown = store.replace_kernel_reports(id(5), &klog(1), &all).await;
+    assert!(matches!(
+        unknown,
+        Err(StoreError::NotFound {
+            what: "artifact",
+            ..
+        })
+    ));
+}
