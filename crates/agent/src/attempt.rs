@@ -33,6 +33,8 @@ pub struct Attempt {
     pub events: Vec<AgentEvent>,
     /// The number of the last event.
     pub last_seq: u64,
+    /// The boot ids that were left for the known-good kernel.
+    pub left: Vec<String>,
     /// Why the attempt cannot go on.
     pub failure: Option<Failure>,
     /// Whether the controller wants it ended.
@@ -69,6 +71,7 @@ impl Attempt {
             kernel_log: false,
             events: Vec::new(),
             last_seq: 0,
+            left: Vec::new(),
             failure: None,
             cancelled: false,
             closing: false,
@@ -91,6 +94,11 @@ impl Attempt {
                 self.files.push(file);
             }
             Record::Uploaded(file) => self.files.retain(|waiting| *waiting != file),
+            Record::Restoring { boot_id } => {
+                if !self.left.contains(&boot_id) {
+                    self.left.push(boot_id);
+                }
+            }
             Record::Event(event) => {
                 self.last_seq = self.last_seq.max(event.seq);
                 self.closing |= matches!(
@@ -123,11 +131,41 @@ impl Attempt {
         let Some(known_good) = &self.armed else {
             return false;
         };
-        running.boot_id != known_good.boot_id
-            && (running.marker.is_some()
-                || self.proved.as_ref() == Some(&running.boot_id)
-                || known_good.release != running.release
-                || known_good.build_id != running.build_id)
+        if running.boot_id == known_good.boot_id {
+            return false;
+        }
+        running.marker.is_some()
+            || self.proved.as_ref() == Some(&running.boot_id)
+            || (!is_same(known_good, running) && !self.is_new_home(running))
+    }
+
+    /// Whether what runs after a way home is neither marked nor the candidate: the known-good
+    /// kernel was upgraded while the candidate ran.
+    fn is_new_home(&self, running: &Running) -> bool {
+        let kernel = &self.order.kernel;
+        let builds = running.build_id.as_ref().zip(kernel.build_id.as_ref());
+        let candidate = running.release == kernel.release && builds.is_none_or(|(a, b)| a == b);
+        !candidate && self.left.iter().any(|left| *left != running.boot_id)
+    }
+
+    /// Whether every way home was tried and did not lead there.
+    fn is_lost(&self, running: &Running) -> bool {
+        self.left.len() >= MOST_WAYS_HOME && !self.left.contains(&running.boot_id)
+    }
+
+    /// What people should know of the kernel that runs at the end of the attempt.
+    pub fn homecoming(&self, running: &Running) -> Option<String> {
+        let known_good = self.armed.as_ref()?;
+        if self.is_away(running) {
+            return Some(lost(known_good, running));
+        }
+        let upgraded = running.boot_id != known_good.boot_id && !is_same(known_good, running);
+        upgraded.then(|| {
+            format!(
+                "the board's known-good kernel is {} now; it was {}",
+                running.release, known_good.release
+            )
+        })
     }
 
     /// The next trial that is not over.
@@ -137,6 +175,21 @@ impl Attempt {
             .find(|trial| !self.done.contains(&trial.index))
             .map(|trial| trial.index)
     }
+}
+
+/// Reboots into the known-good kernel before the board is given up.
+const MOST_WAYS_HOME: usize = 3;
+
+fn is_same(known_good: &Running, running: &Running) -> bool {
+    known_good.release == running.release && known_good.build_id == running.build_id
+}
+
+fn lost(known_good: &Running, running: &Running) -> String {
+    format!(
+        "the board does not return to its known-good kernel {}: {} runs after {MOST_WAYS_HOME} \
+         reboots; boot {0} by hand and look at the board's boot loader",
+        known_good.release, running.release
+    )
 }
 
 /// What the agent does next.
@@ -163,10 +216,17 @@ pub enum Action {
 /// The step machine.
 pub fn next(attempt: &Attempt, running: &Running) -> Action {
     if attempt.failure.is_some() || attempt.cancelled || attempt.next_trial().is_none() {
-        return if attempt.is_away(running) {
-            Action::Restore
-        } else {
-            Action::Finish
+        return match &attempt.armed {
+            Some(known_good) if attempt.is_away(running) => {
+                if !attempt.is_lost(running) {
+                    Action::Restore
+                } else if attempt.failure.is_none() {
+                    Action::Fail(Failure::infrastructure(lost(known_good, running)))
+                } else {
+                    Action::Finish
+                }
+            }
+            _ => Action::Finish,
         };
     }
     if let Some(proved) = &attempt.proved {
@@ -323,6 +383,58 @@ mod tests {
             matches!(&action, Action::Fail(f) if f.class == klab_model::FailureClass::Kernel),
             "{action:?}"
         );
+    }
+
+    fn left(mut attempt: Attempt, boot_ids: &[&str]) -> Attempt {
+        for boot_id in boot_ids {
+            let boot_id = (*boot_id).to_owned();
+            attempt.apply(Record::Restoring { boot_id });
+        }
+        attempt
+    }
+
+    #[test]
+    fn a_known_good_kernel_that_was_upgraded_meanwhile_is_home() {
+        let upgraded = runs("6.1-good2", "boot-3", false);
+        // Before the way home it is a kernel that nobody asked for.
+        assert_eq!(next(&story(8), &upgraded), Action::Restore);
+        let attempt = left(story(8), &["boot-2"]);
+        assert_eq!(next(&attempt, &upgraded), Action::Finish);
+        let note = attempt.homecoming(&upgraded).expect("people are told");
+        assert_eq!(
+            note,
+            "the board's known-good kernel is 6.1-good2 now; it was 6.1-good"
+        );
+        assert_eq!(attempt.homecoming(&runs("6.1-good", "boot-3", false)), None);
+    }
+
+    #[test]
+    fn a_board_that_never_comes_home_is_given_up() {
+        let still = |boot_id| runs("6.1-candidate", boot_id, true);
+        let unmarked = |boot_id| runs("6.1-candidate", boot_id, false);
+        for away in [still("boot-4"), unmarked("boot-4")] {
+            let attempt = left(story(8), &["boot-2", "boot-3"]);
+            assert_eq!(next(&attempt, &away), Action::Restore);
+            // The reboot did not happen yet: the same boot is left once more.
+            let mut attempt = left(attempt, &["boot-4", "boot-4"]);
+            assert_eq!(next(&attempt, &away), Action::Restore);
+            let away = Running {
+                boot_id: "boot-5".into(),
+                ..away
+            };
+            let Action::Fail(failure) = next(&attempt, &away) else {
+                panic!("{:?}", next(&attempt, &away));
+            };
+            assert_eq!(failure.class, klab_model::FailureClass::Infrastructure);
+            let reason = failure.reason.clone();
+            assert!(
+                reason.contains("6.1-good: 6.1-candidate runs after 3 reboots"),
+                "{reason}"
+            );
+            attempt.apply(Record::Failed(failure));
+            assert_eq!(next(&attempt, &away), Action::Finish);
+            assert_eq!(attempt.homecoming(&away), Some(reason));
+        }
     }
 
     #[test]

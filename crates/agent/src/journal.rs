@@ -41,6 +41,11 @@ pub enum Record {
     Spooled(SpoolFile),
     /// The controller has stored the file.
     Uploaded(SpoolFile),
+    /// The board is about to return to its known-good kernel.
+    Restoring {
+        /// The boot id that it leaves.
+        boot_id: String,
+    },
     /// An event was raised.
     Event(Box<AgentEvent>),
     /// The controller has stored every event up to this one.

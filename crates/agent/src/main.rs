@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand, ValueEnum};
@@ -55,9 +56,19 @@ fn become_workload_if_told() {
     }
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> ExitCode {
     become_workload_if_told();
-    let arguments = Arguments::parse();
+    match start(Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // There may be nobody to read it.
+            let _ = writeln!(std::io::stderr(), "klab-agent: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(arguments: Arguments) -> anyhow::Result<()> {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_ansi(false)

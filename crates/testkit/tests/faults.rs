@@ -176,3 +176,24 @@ fn process_a_second_agent_of_a_name_is_refused_and_the_first_is_untouched() {
     assert_eq!(second.boots(), ["good"]);
     assert!(second.log().contains("give this board another name"));
 }
+
+#[test]
+fn process_a_known_good_kernel_that_is_upgraded_meanwhile_is_home() {
+    let lab = lab(1000);
+    let board = online(&lab, "b1");
+    std::fs::write(board.path("hold"), "").expect("a file");
+    let job = submitted(&lab, &["--rounds", "1"]);
+    until("a trial runs", || lines(&board.path("starts")).len() == 1);
+    std::fs::write(board.path("kernels/good/release"), "6.1.0-good2\n").expect("a file");
+    std::fs::remove_file(board.path("hold")).expect("it was there");
+    let told = lab.klab(&["watch", &job]);
+    assert_eq!(told.code, 0, "{told:?}");
+    let note = "the board's known-good kernel is 6.1.0-good2 now; it was 6.1.0-good";
+    assert_eq!(
+        told.err.matches(note).count() + told.out.matches(note).count(),
+        1,
+        "{told:?}"
+    );
+    // The first boot, and there and back for each of two runs.
+    assert_eq!(board.boots().len(), 1 + 2 * 2, "{:?}", board.boots());
+}

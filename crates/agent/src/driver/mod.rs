@@ -101,10 +101,10 @@ impl Agent {
                 Action::Trial(index) => self.trial(index).await?,
                 Action::Fail(failure) => self.fail(failure)?,
                 Action::Restore => {
-                    self.restore().await?;
+                    self.restore(&running).await?;
                     return Ok(());
                 }
-                Action::Finish => self.finish().await?,
+                Action::Finish => self.finish(&running).await?,
             }
         }
     }

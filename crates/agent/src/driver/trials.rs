@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use klab_boot::Running;
 use klab_model::{ArtifactKind, ArtifactName, EventBody, Failure, Step, TrialIndex};
 use tokio::time::Instant;
 use tracing::warn;
@@ -83,7 +84,7 @@ impl Agent {
         Ok(true)
     }
 
-    pub(super) async fn restore(&mut self) -> Result<(), AgentError> {
+    pub(super) async fn restore(&mut self, running: &Running) -> Result<(), AgentError> {
         let limits = self.order().plan.time_limits.clone();
         let deadline = Instant::now() + limits.no_network.as_duration();
         self.tell_step(Step::Collect).await?;
@@ -93,6 +94,9 @@ impl Agent {
         // Without a word from the controller the way home is still the right one.
         self.agree_on_quiet(limits.boot.as_duration(), Some(deadline))
             .await?;
+        self.write(Record::Restoring {
+            boot_id: running.boot_id.clone(),
+        })?;
         self.boot.restore().map_err(AgentError::Boot)
     }
 
@@ -118,8 +122,13 @@ impl Agent {
         }
     }
 
-    pub(super) async fn finish(&mut self) -> Result<(), AgentError> {
+    pub(super) async fn finish(&mut self, running: &Running) -> Result<(), AgentError> {
         self.boot.disarm()?;
+        let attempt = self.attempt.as_ref().expect("an attempt is at hand");
+        let note = attempt.homecoming(running);
+        if let (false, Some(note)) = (attempt.closing, note) {
+            self.emit(EventBody::Note(note)).await?;
+        }
         self.tell_step(Step::Collect).await?;
         self.collect(None).await?;
         let attempt = self.attempt.as_ref().expect("an attempt is at hand");
