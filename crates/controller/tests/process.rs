@@ -146,3 +146,18 @@ async fn process_refuses_a_second_controller_on_its_database() {
     stays_alone(first, program(&folders[1]), "the database").await;
     served(program(&folders[1])).await.unwrap();
 }
+
+#[tokio::test]
+async fn process_a_file_that_is_no_database_is_named_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("klab.db");
+    std::fs::write(&file, [7; 5000]).unwrap();
+    let (code, said) = refused(controller(folder.path(), "127.0.0.1:0")).await;
+    assert_eq!(code, Some(3), "{said}");
+    let expected = format!("{} cannot be opened as a SQLite database", file.display());
+    assert!(
+        said.contains(&expected) && said.contains("not a database"),
+        "{said}"
+    );
+    assert_eq!(std::fs::read(&file).unwrap(), [7; 5000]);
+}

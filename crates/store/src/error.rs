@@ -152,6 +152,17 @@ pub enum StoreError {
         #[source]
         source: Box<sqlx::migrate::MigrateError>,
     },
+    /// The file of the rows cannot be used.
+    #[error(
+        "{path} cannot be opened as a SQLite database: restore it from a backup, or move it away to begin anew"
+    )]
+    NoDatabase {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: sqlx::Error,
+    },
     /// The database failed.
     #[error("the database failed to {context}")]
     Database {

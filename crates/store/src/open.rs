@@ -169,10 +169,24 @@ async fn open_sqlite(path: &Path) -> Result<(AnyPool, AnyPool), StoreError> {
             })
             .connect_with(options.clone())
     };
+    // A pool would try again and again, and only say that it ran out of time.
+    let first = options.clone();
+    check_sqlite(&first)
+        .await
+        .map_err(|source| StoreError::NoDatabase { path, source })?;
     let writers = pool(1).await.map_err(StoreError::database("open"))?;
     migrate(&writers, migrations!("sqlite")).await?;
     let readers = pool(READERS).await.map_err(StoreError::database("open"))?;
     Ok((writers, readers))
+}
+
+/// Opens the file once, and reads it.
+async fn check_sqlite(options: &AnyConnectOptions) -> Result<(), sqlx::Error> {
+    let mut connection = AnyConnection::connect_with(options).await?;
+    sqlx::raw_sql(sql::SQLITE_SETUP)
+        .execute(&mut connection)
+        .await?;
+    connection.close().await
 }
 
 async fn open_postgres(url: &str) -> Result<(AnyPool, AnyPool), StoreError> {
