@@ -1,6 +1,6 @@
 //! `klab build`.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 
 use klab_proto::v1;
 use klab_report::Table;
@@ -188,11 +188,12 @@ async fn log(client: &Client, id: String, follow: bool) -> Result<(), CliError> 
     let mut pieces = client.builds().read_build_log(request).await?.into_inner();
     while let Some(piece) = pieces.message().await? {
         let mut out = std::io::stdout().lock();
-        if out
-            .write_all(&piece.data)
-            .and_then(|()| out.flush())
-            .is_err()
-        {
+        // A file gets what was logged; a terminal obeys what compilers quote of patches.
+        let shown = match out.is_terminal() {
+            true => klab_series::defuse_lines(&String::from_utf8_lossy(&piece.data)).into_bytes(),
+            false => piece.data.to_vec(),
+        };
+        if out.write_all(&shown).and_then(|()| out.flush()).is_err() {
             return Err(CliError::silent(ExitCode::Done));
         }
     }

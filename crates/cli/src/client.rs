@@ -36,8 +36,8 @@ impl Client {
             .connect_timeout(Duration::from_secs(5))
             .tcp_nodelay(true)
             // A machine that is gone sends nothing, not even the end of a connection.
-            .http2_keep_alive_interval(Duration::from_secs(20))
-            .keep_alive_timeout(Duration::from_secs(20))
+            .http2_keep_alive_interval(Duration::from_secs(10))
+            .keep_alive_timeout(Duration::from_secs(10))
             .connect()
             .await
             .map_err(|_| {

@@ -184,7 +184,9 @@ pub(crate) async fn print_report(
 ) -> Result<(), CliError> {
     if global.json {
         let report = report(client, job, Format::Json).await?;
-        output::line(output::on_one_line(&report))
+        output::document(&output::on_one_line(&report))
+    } else if let Format::Json = format {
+        output::document(&report(client, job, format).await?)
     } else {
         output::line(report(client, job, format).await?)
     }

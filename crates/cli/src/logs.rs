@@ -16,13 +16,21 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 pub(crate) fn run(global: &Global, command: LogCommand) -> Result<ExitCode, CliError> {
     let LogCommand::Check { file } = command;
-    let (name, log) = read(&file)?;
+    let (name, Checked { log, cut }) = read(&file)?;
     if global.json {
         let mut json = serde_json::to_value(&log).map_err(CliError::infrastructure)?;
-        json["file"] = name.into();
+        json["file"] = name.as_str().into();
+        json["cut"] = cut.into();
         output::json(&json)?;
     } else {
         output::line(describe(&name, &log))?;
+    }
+    if cut {
+        output::error(&format!(
+            "{name}: the gzip file is cut off: what came after line {} is lost",
+            log.lines
+        ));
+        return Ok(ExitCode::Failed);
     }
     Ok(judge(&log))
 }
@@ -36,7 +44,14 @@ fn judge(log: &LogReport) -> ExitCode {
     }
 }
 
-fn read(path: &Path) -> Result<(String, LogReport), CliError> {
+/// What was read.
+struct Checked {
+    log: LogReport,
+    /// The packed file has no end.
+    cut: bool,
+}
+
+fn read(path: &Path) -> Result<(String, Checked), CliError> {
     if path == Path::new("-") {
         let log = check(io::stdin().lock());
         return match log {
@@ -56,21 +71,33 @@ fn read(path: &Path) -> Result<(String, LogReport), CliError> {
 }
 
 /// Reads a log, packed or not; of a packed one that was cut, what is there.
-fn check(mut reader: impl BufRead) -> io::Result<LogReport> {
+fn check(mut reader: impl BufRead) -> io::Result<Checked> {
     if reader.fill_buf()?.starts_with(&GZIP) {
-        let packed = Cut(MultiGzDecoder::new(reader));
-        return klab_klog::read(BufReader::with_capacity(1 << 16, packed));
+        let mut packed = Packed {
+            reader: MultiGzDecoder::new(reader),
+            cut: false,
+        };
+        let log = klab_klog::read(BufReader::with_capacity(1 << 16, &mut packed))?;
+        let cut = packed.cut;
+        return Ok(Checked { log, cut });
     }
-    klab_klog::read(reader)
+    let log = klab_klog::read(reader)?;
+    Ok(Checked { log, cut: false })
 }
 
 /// A machine that dies leaves a file without its end: that is an end as well.
-struct Cut<R>(R);
+struct Packed<R> {
+    reader: R,
+    cut: bool,
+}
 
-impl<R: Read> Read for Cut<R> {
+impl<R: Read> Read for Packed<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.0.read(buffer) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
+        match self.reader.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                self.cut = true;
+                Ok(0)
+            }
             result => result,
         }
     }

@@ -15,6 +15,7 @@ mod console;
 mod demo;
 mod events;
 mod exit;
+mod files;
 mod jobs;
 mod json;
 mod kernels;

@@ -6,10 +6,14 @@ use std::io::{ErrorKind, Write};
 
 use crate::exit::{CliError, ExitCode};
 
-/// Prints a result. That its reader went away, as `head` does, ends a command quietly.
+/// Prints a result; foreign text in it does nothing to a terminal. That its reader went away, as `head` does, ends a command quietly.
 pub(crate) fn line(text: impl AsRef<str>) -> Result<(), CliError> {
+    print(&klab_series::defuse_lines(text.as_ref()))
+}
+
+fn print(text: &str) -> Result<(), CliError> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{}", text.as_ref().trim_end_matches('\n'))
+    writeln!(out, "{}", text.trim_end_matches('\n'))
         .and_then(|()| out.flush())
         .map_err(|error| match error.kind() {
             ErrorKind::BrokenPipe => CliError::silent(ExitCode::Done),
@@ -19,7 +23,12 @@ pub(crate) fn line(text: impl AsRef<str>) -> Result<(), CliError> {
 
 /// Prints a JSON document on one line.
 pub(crate) fn json(value: &serde_json::Value) -> Result<(), CliError> {
-    line(value.to_string())
+    document(&value.to_string())
+}
+
+/// Prints a JSON document as it is written.
+pub(crate) fn document(text: &str) -> Result<(), CliError> {
+    print(&klab_series::defuse_json(text))
 }
 
 /// An indented JSON document as one line, as the other documents are. Line breaks inside of
@@ -51,7 +60,11 @@ pub(crate) fn kernel_report(kind: &str, title: &str, function: Option<&str>, cou
 
 /// Says what is going on.
 pub(crate) fn say(text: impl AsRef<str>) {
-    let _ = writeln!(std::io::stderr().lock(), "{}", text.as_ref());
+    let _ = writeln!(
+        std::io::stderr().lock(),
+        "{}",
+        klab_series::defuse_lines(text.as_ref())
+    );
 }
 
 /// Says what went wrong.

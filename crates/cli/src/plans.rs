@@ -1,17 +1,17 @@
 //! `klab plan`.
 
-use klab_config::{builtin_plan, builtin_plans, parse_plan_bytes};
+use klab_config::{MAX_FILE_BYTES, builtin_plan, builtin_plans, parse_plan_bytes};
 use serde_json::json;
 
 use crate::args::{Global, PlanCommand};
 use crate::exit::{CliError, ExitCode};
-use crate::output;
+use crate::{files, output};
 
 pub(crate) fn run(global: &Global, command: PlanCommand) -> Result<ExitCode, CliError> {
     match command {
         PlanCommand::Check { file } => {
             let name = file.display().to_string();
-            let bytes = std::fs::read(&file)
+            let bytes = files::read(&file, MAX_FILE_BYTES as u64)
                 .map_err(|error| CliError::usage(format!("cannot read {name}: {error}")))?;
             let plan = parse_plan_bytes(&name, &bytes)
                 .map_err(|problems| CliError::bad_plan(&name, &problems))?;

@@ -147,7 +147,7 @@ fn user() -> String {
 pub(crate) fn plan_source(plan: &str) -> Result<v1::PlanSource, CliError> {
     let looks_like_a_file = plan.contains('/') || plan.ends_with(".yaml") || plan.ends_with(".yml");
     if looks_like_a_file || Path::new(plan).is_file() {
-        let bytes = std::fs::read(plan)
+        let bytes = crate::files::read(Path::new(plan), klab_config::MAX_FILE_BYTES as u64)
             .map_err(|error| CliError::usage(format!("--plan: cannot read {plan}: {error}")))?;
         return match String::from_utf8(bytes) {
             Ok(text) => Ok(v1::PlanSource {

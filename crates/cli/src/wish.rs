@@ -20,7 +20,7 @@ use crate::exit::CliError;
 use crate::{kernels, trees};
 
 /// Bytes of a configuration that are read; the controller takes fewer and says so.
-const MAX_CONFIG: u64 = 8 << 20;
+const MAX_CONFIG: u64 = 1 << 20;
 
 /// What was asked for: the builds, and the kernel of each variant.
 pub(crate) struct Wanted {
@@ -155,13 +155,15 @@ async fn board_config(client: &Client, board: &str) -> Result<ConfigText, CliErr
 
 /// A file, as it is or with gzip.
 fn config_file(option: &str, file: &str) -> Result<ConfigText, CliError> {
-    let bytes = std::fs::read(file).map_err(|error| {
+    let bytes = crate::files::read(Path::new(file), MAX_CONFIG).map_err(|error| {
         CliError::usage(format!(
             "{option}: cannot read {file}: {error}; expected defconfig, tinyconfig, board:NAME or a file"
         ))
     })?;
     let text = text_of(&bytes).ok_or_else(|| {
-        CliError::usage(format!("{option}: {file} is no text, nor a gzip of one"))
+        CliError::usage(format!(
+            "{option}: {file} is no text of at most {MAX_CONFIG} bytes, nor a gzip of one"
+        ))
     })?;
     Ok(ConfigText {
         name: file.to_owned(),
@@ -173,12 +175,12 @@ fn config_file(option: &str, file: &str) -> Result<ConfigText, CliError> {
 fn text_of(bytes: &[u8]) -> Option<String> {
     let mut text = String::new();
     if bytes.starts_with(&[0x1f, 0x8b]) {
-        let mut unpacked = GzDecoder::new(bytes).take(MAX_CONFIG);
+        let mut unpacked = GzDecoder::new(bytes).take(MAX_CONFIG + 1);
         unpacked.read_to_string(&mut text).ok()?;
     } else {
-        bytes.take(MAX_CONFIG).read_to_string(&mut text).ok()?;
+        text.push_str(std::str::from_utf8(bytes).ok()?);
     }
-    Some(text)
+    (text.len() as u64 <= MAX_CONFIG).then_some(text)
 }
 
 /// A file if there is one, else a built-in fragment.

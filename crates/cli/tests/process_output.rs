@@ -129,3 +129,34 @@ fn process_with_json_standard_output_is_one_document_and_nothing_else_is_said() 
         }
     }
 }
+
+#[test]
+fn process_what_a_user_names_does_nothing_to_a_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = "esc\u{1b}[31mred\u{7}\u{202e}";
+    support::write(folder.path(), name, "no: plan\n");
+    for arguments in [
+        &["plan", "check"][..],
+        &["log", "check"],
+        &["series", "show"],
+        &["kernel", "add", "k"],
+    ] {
+        for more in [&[][..], &["--json"]] {
+            let told = support::klab(folder.path(), &[arguments, &[name], more].concat());
+            assert_ne!(told.code, 0, "{told:?}");
+            let said = told.out + &told.err;
+            let acts = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+            assert!(!said.chars().any(acts), "{arguments:?}: {said:?}");
+        }
+    }
+}
+
+#[test]
+fn process_files_without_an_end_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = support::klab(folder.path(), &["plan", "check", "/dev/zero"]);
+    assert_eq!(
+        told.refused(),
+        "klab: cannot read /dev/zero: it has more than 1048576 bytes, which is the most that is read\n"
+    );
+}

@@ -1,5 +1,7 @@
 //! Text from outside, made safe to print.
 
+use std::fmt::Write as _;
+
 /// Characters of a line that is shown; longer ones are cut.
 const MAX_SHOWN: usize = 400;
 
@@ -21,6 +23,36 @@ pub fn defuse(text: &str) -> String {
     shown
 }
 
+/// Text of any length with its line ends and tabs, without what else acts on a terminal.
+pub fn defuse_lines(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => shown.push(c),
+            c if acts(c) => shown.extend(c.escape_unicode()),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// The same JSON document in which every string is safe to print: what acts on a terminal is
+/// written as `\u001b`. Between strings a document has nothing of that kind.
+pub fn defuse_json(document: &str) -> String {
+    let mut shown = String::with_capacity(document.len());
+    for c in document.chars() {
+        if acts(c) && c != '\n' {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                let _ = write!(shown, "\\u{unit:04x}");
+            }
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
 /// Whether a character does something other than being seen.
 pub(crate) fn acts(c: char) -> bool {
     c.is_control()
@@ -33,6 +65,23 @@ pub(crate) fn acts(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_and_documents_keep_what_they_say() {
+        let text = "a\tb\n\u{1b}[31mred\u{202e}\u{7}\r\n";
+        assert_eq!(
+            defuse_lines(text),
+            "a\tb\n\\u{1b}[31mred\\u{202e}\\u{7}\\u{d}\n"
+        );
+        let long = "x".repeat(10_000);
+        assert_eq!(defuse_lines(&long), long);
+        let value = serde_json::json!({ "a": "\u{9b}\u{202e}\u{e0041}\u{7f}é\n" });
+        let document = serde_json::to_string_pretty(&value).expect("text");
+        let shown = defuse_json(&document);
+        assert!(!shown.chars().any(|c| acts(c) && c != '\n'), "{shown}");
+        let read: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
+        assert_eq!(read, value);
+    }
 
     #[test]
     fn what_acts_is_written_out() {

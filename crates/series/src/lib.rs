@@ -47,7 +47,7 @@ mod warning;
 
 pub use base::{Base, BaseFinding, find_base};
 pub use diff::{BlobId, ChangeKind, FileChange, Mode, PatchProblem};
-pub use display::defuse;
+pub use display::{defuse, defuse_json, defuse_lines};
 pub use error::{SeriesChoice, SeriesError};
 pub use git::GitError;
 pub use mail::Person;
