@@ -186,6 +186,8 @@ fn process_a_known_good_kernel_that_is_upgraded_meanwhile_is_home() {
     until("a trial runs", || lines(&board.path("starts")).len() == 1);
     std::fs::write(board.path("kernels/good/release"), "6.1.0-good2\n").expect("a file");
     std::fs::remove_file(board.path("hold")).expect("it was there");
+    // The trial that is held is repeated by the agent that comes next.
+    assert!(board.kill_agent());
     let told = lab.klab(&["watch", &job]);
     assert_eq!(told.code, 0, "{told:?}");
     let note = "the board's known-good kernel is 6.1.0-good2 now; it was 6.1.0-good";
