@@ -413,6 +413,9 @@ mod tests {
         let still = |boot_id| runs("6.1-candidate", boot_id, true);
         let unmarked = |boot_id| runs("6.1-candidate", boot_id, false);
         for away in [still("boot-4"), unmarked("boot-4")] {
+            // A reboot that was asked for again and again is one way.
+            let slow = left(story(8), &["boot-2", "boot-2", "boot-2"]);
+            assert_eq!(next(&slow, &away), Action::Restore);
             let attempt = left(story(8), &["boot-2", "boot-3"]);
             assert_eq!(next(&attempt, &away), Action::Restore);
             // The reboot did not happen yet: the same boot is left once more.
