@@ -4,6 +4,9 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
+/// The first bytes of what gzip wrote (RFC 1952, section 2.3.1).
+pub(crate) const GZIP: [u8; 2] = [0x1f, 0x8b];
+
 /// The whole file, if it has at most `limit` bytes; no more than that is ever read.
 pub(crate) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();

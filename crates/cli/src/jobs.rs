@@ -118,9 +118,7 @@ fn kernel_reports(response: &v1::GetJobResponse, job: &v1::Job) -> String {
             report.first_line,
             output::kernel_report(&report.kind, &report.title, function, report.count),
         );
-        for line in &report.quote {
-            text += &format!("    | {line}\n");
-        }
+        text += &output::quote(&report.quote);
     }
     if response.more_kernel_reports > 0 {
         text += &format!("\n{} more\n", response.more_kernel_reports);

@@ -9,10 +9,8 @@ use klab_klog::{Boot, LogReport, Report, Verdict};
 
 use crate::args::{Global, LogCommand};
 use crate::exit::{CliError, ExitCode};
+use crate::files::GZIP;
 use crate::output;
-
-/// The first bytes of what gzip wrote (RFC 1952, section 2.3.1).
-const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 pub(crate) fn run(global: &Global, command: LogCommand) -> Result<ExitCode, CliError> {
     let LogCommand::Check { file } = command;
@@ -159,9 +157,6 @@ fn describe_boot(number: u64, boot: &Boot) -> String {
 fn describe_report(report: &Report) -> String {
     let (kind, function) = (report.kind.as_str(), report.function.as_deref());
     let said = output::kernel_report(kind, &report.title, function, report.count);
-    let mut text = format!("  line {}: {said}\n", report.first_line);
-    for line in &report.quote {
-        text += &format!("    | {line}\n");
-    }
-    text
+    let quote = output::quote(&report.quote);
+    format!("  line {}: {said}\n{quote}", report.first_line)
 }

@@ -6,7 +6,8 @@ use std::io::{ErrorKind, Write};
 
 use crate::exit::{CliError, ExitCode};
 
-/// Prints a result; foreign text in it does nothing to a terminal. That its reader went away, as `head` does, ends a command quietly.
+/// Prints a result; foreign text in it does nothing to a terminal. That its reader went away,
+/// as `head` does, ends a command quietly.
 pub(crate) fn line(text: impl AsRef<str>) -> Result<(), CliError> {
     print(&klab_series::defuse_lines(text.as_ref()))
 }
@@ -39,10 +40,7 @@ pub(crate) fn on_one_line(document: &str) -> String {
 
 /// `1 run`, `2 runs`.
 pub(crate) fn runs(count: u32) -> String {
-    match count {
-        1 => "1 run".to_owned(),
-        count => format!("{count} runs"),
-    }
+    counted(count.into(), "run", "runs")
 }
 
 /// A number of things.
@@ -56,6 +54,11 @@ pub(crate) fn kernel_report(kind: &str, title: &str, function: Option<&str>, cou
     let times = (count > 1).then(|| format!(", {count} times"));
     let (function, times) = (function.unwrap_or_default(), times.unwrap_or_default());
     format!("{kind}: {title}{function}{times}")
+}
+
+/// The first lines of a kernel report.
+pub(crate) fn quote(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("    | {line}\n")).collect()
 }
 
 /// Says what is going on.

@@ -17,6 +17,7 @@ use v1::create_build_request::Part;
 use crate::args::Wish;
 use crate::client::Client;
 use crate::exit::CliError;
+use crate::files::{self, GZIP};
 use crate::{kernels, trees};
 
 /// Bytes of a configuration that are read; the controller takes fewer and says so.
@@ -155,7 +156,7 @@ async fn board_config(client: &Client, board: &str) -> Result<ConfigText, CliErr
 
 /// A file, as it is or with gzip.
 fn config_file(option: &str, file: &str) -> Result<ConfigText, CliError> {
-    let bytes = crate::files::read(Path::new(file), MAX_CONFIG).map_err(|error| {
+    let bytes = files::read(Path::new(file), MAX_CONFIG).map_err(|error| {
         CliError::usage(format!(
             "{option}: cannot read {file}: {error}; expected defconfig, tinyconfig, board:NAME or a file"
         ))
@@ -174,7 +175,7 @@ fn config_file(option: &str, file: &str) -> Result<ConfigText, CliError> {
 /// The text of a file, which may be packed with gzip as `/proc/config.gz` is.
 fn text_of(bytes: &[u8]) -> Option<String> {
     let mut text = String::new();
-    if bytes.starts_with(&[0x1f, 0x8b]) {
+    if bytes.starts_with(&GZIP) {
         let mut unpacked = GzDecoder::new(bytes).take(MAX_CONFIG + 1);
         unpacked.read_to_string(&mut text).ok()?;
     } else {

@@ -170,8 +170,7 @@ async fn open_sqlite(path: &Path) -> Result<(AnyPool, AnyPool), StoreError> {
             .connect_with(options.clone())
     };
     // A pool would try again and again, and only say that it ran out of time.
-    let first = options.clone();
-    check_sqlite(&first)
+    check_sqlite(&options)
         .await
         .map_err(|source| StoreError::NoDatabase { path, source })?;
     let writers = pool(1).await.map_err(StoreError::database("open"))?;

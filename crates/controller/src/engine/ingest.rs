@@ -217,7 +217,10 @@ impl Engine {
         }
         let bytes = self.store.objects().bytes(&artifact.digest).await?;
         match reader {
-            Reader::Samples(format) => self.derive_samples(artifact, format, bytes).await,
+            Reader::Samples(format) => {
+                self.derive_samples(artifact, (format, &parser), bytes)
+                    .await
+            }
             Reader::KernelReports => self.derive_kernel_reports(artifact, &parser, bytes).await,
         }
     }
@@ -225,14 +228,13 @@ impl Engine {
     async fn derive_samples(
         &self,
         artifact: &Artifact,
-        format: ResultFormat,
+        (format, parser): (ResultFormat, &ParserId),
         bytes: Bytes,
     ) -> Result<(), EngineError> {
-        let parser = Reader::Samples(format).id();
         match parse_blocking(format, bytes).await? {
             Ok(parsed) => {
                 self.store
-                    .replace_samples(artifact.id, &parser, &parsed.samples)
+                    .replace_samples(artifact.id, parser, &parsed.samples)
                     .await?;
                 for remark in parsed.remarks.iter().filter(|remark| is_warning(remark)) {
                     self.note(artifact, format!("{}: {remark}", artifact.name))
@@ -242,7 +244,7 @@ impl Engine {
                 Ok(())
             }
             Err(problem) => {
-                self.note_problem(artifact, &parser, problem.to_string())
+                self.note_problem(artifact, parser, problem.to_string())
                     .await
             }
         }
