@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use klab_kernel::KernelError;
-use klab_model::{Arch, Failure, TreeName};
+use klab_model::{Arch, Failure, InvalidText, TreeName};
 
 use crate::Refusal;
 use crate::config::Untaken;
@@ -60,11 +60,8 @@ pub enum BuildError {
         path: PathBuf,
     },
     /// Not the name of a git object.
-    #[error("{found:?} is no git object id: expected 40 or 64 hexadecimal digits")]
-    ObjectId {
-        /// The text.
-        found: String,
-    },
+    #[error(transparent)]
+    ObjectId(#[from] InvalidText),
     /// Not a place that trees come from.
     #[error(
         "tree source {found:?} is not valid: expected an absolute path, a URL of https, http, \
@@ -97,6 +94,16 @@ pub enum BuildError {
         tree: TreeName,
         /// What was asked for.
         revision: String,
+    },
+    /// A name that stands for several commits.
+    #[error("{revision:?} is several commits in tree {tree}: name one of {}", references.join(", "))]
+    Ambiguous {
+        /// The tree.
+        tree: TreeName,
+        /// What was asked for.
+        revision: String,
+        /// The full names, each with its commit.
+        references: Vec<String>,
     },
     /// A patch does not apply.
     #[error("{0}")]
@@ -220,6 +227,7 @@ impl BuildError {
             | Self::WrongImage { .. }
             // What was asked for cannot be had; asking again does not help.
             | Self::NoCommit { .. }
+            | Self::Ambiguous { .. }
             | Self::ConfigBase { .. }
             | Self::Fragment { .. }
             | Self::Source { .. }

@@ -2,10 +2,10 @@
 //! the system's configuration.
 
 use std::ffi::OsStr;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use klab_model::ObjectId;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{BuildError, last_lines};
@@ -64,60 +64,6 @@ const COMMITTER: [(&str, &str); 2] = [
     ("GIT_COMMITTER_NAME", "klab"),
     ("GIT_COMMITTER_EMAIL", "klab@example.org"),
 ];
-
-/// The name of a git object.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct ObjectId(String);
-
-impl ObjectId {
-    /// Reads the 40 (SHA-1) or 64 (SHA-256) hexadecimal digits that git prints.
-    ///
-    /// # Errors
-    /// [`BuildError::ObjectId`] for anything else.
-    pub fn parse(text: &str) -> Result<Self, BuildError> {
-        let fine = matches!(text.len(), 40 | 64)
-            && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-        if fine {
-            Ok(Self(text.to_owned()))
-        } else {
-            let found = text.chars().take(80).collect();
-            Err(BuildError::ObjectId { found })
-        }
-    }
-
-    /// All digits.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// The first 12 digits, for people.
-    #[must_use]
-    pub fn short(&self) -> &str {
-        &self.0[..12]
-    }
-}
-
-impl TryFrom<String> for ObjectId {
-    type Error = BuildError;
-
-    fn try_from(text: String) -> Result<Self, BuildError> {
-        Self::parse(&text)
-    }
-}
-
-impl From<ObjectId> for String {
-    fn from(id: ObjectId) -> Self {
-        id.0
-    }
-}
-
-impl fmt::Display for ObjectId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
 
 /// A commit and the tree of files that it stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -211,7 +211,8 @@ impl Tree {
     /// is where the source's work tree stood at the last fetch.
     ///
     /// # Errors
-    /// [`BuildError::NoCommit`] if there is none.
+    /// [`BuildError::NoCommit`] if there is none, [`BuildError::Ambiguous`] for a name that a
+    /// tag and a branch share with different commits: git would take the tag.
     pub fn resolve(&self, revision: &str, watcher: &Watcher<'_>) -> Result<Commit, BuildError> {
         let none = || BuildError::NoCommit {
             tree: self.name.clone(),
@@ -227,6 +228,7 @@ impl Tree {
             }
             _ => revision.to_owned(),
         };
+        self.is_clear(&revision, watcher)?;
         let find = |what: &str| {
             let object = format!("{revision}^{{{what}}}");
             let args = [
@@ -240,11 +242,44 @@ impl Tree {
             let output = self
                 .git
                 .attempt(&self.repository, &args, watcher.cancel())?;
-            ObjectId::parse(output.ok().map_err(|_| none())?.trim())
+            let id = output.ok().map_err(|_| none())?;
+            Ok::<_, BuildError>(ObjectId::parse(id.trim())?)
         };
         Ok(Commit {
             id: find("commit")?,
             tree: find("tree")?,
+        })
+    }
+
+    /// Refuses a name that several refs of different commits have.
+    fn is_clear(&self, name: &str, watcher: &Watcher<'_>) -> Result<(), BuildError> {
+        let names = ["tags", "heads", "remotes"].map(|kind| format!("refs/{kind}/{name}"));
+        let mut args = vec![
+            "for-each-ref",
+            "--format=%(refname) %(objectname) %(*objectname)",
+        ];
+        args.extend(names.iter().map(String::as_str));
+        let list = self.git.ok(&self.repository, &args, watcher.cancel())?;
+        // A pattern also stands for everything below it.
+        let found: Vec<(&str, &str)> = list
+            .lines()
+            .filter_map(|line| {
+                let mut words = line.split(' ');
+                let reference = words.next()?;
+                // An annotated tag stands for what it points to.
+                let commit = words.rfind(|word| !word.is_empty())?;
+                let same = names.iter().any(|name| name == reference);
+                same.then_some((reference, commit))
+            })
+            .collect();
+        if found.iter().all(|(_, commit)| *commit == found[0].1) {
+            return Ok(());
+        }
+        let shown = |(name, commit): &(&str, &str)| format!("{name} ({commit:.12})");
+        Err(BuildError::Ambiguous {
+            tree: self.name.clone(),
+            revision: name.to_owned(),
+            references: found.iter().map(shown).collect(),
         })
     }
 

@@ -9,6 +9,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown};
 use std::path::Path;
 
 use klab_build::{BuildError, BuildEvent, Stage, TreeSource, Trees};
+use klab_model::FailureClass;
 use klab_testkit::skip;
 use support::{Desk, tree_name};
 
@@ -85,6 +86,37 @@ fn a_commit_on_no_branch_is_found_where_the_work_tree_stands() {
     desk.watched(|w| tree.fetch(w)).expect("fetches");
     let found = desk.watched(|w| tree.resolve("HEAD", w)).expect("a commit");
     assert_eq!(found.id.as_str(), loose);
+}
+
+#[test]
+fn a_name_of_two_commits_is_refused_and_its_full_names_are_not() {
+    let mut desk = Desk::with(&[("a", "1\n")]);
+    desk.git(&["tag", "--annotate", "--message=x", "both"]);
+    desk.git(&["branch", "both"]);
+    desk.git(&["branch", "both-and-more"]);
+    let tree = desk.tree();
+    // The same commit, whichever is meant.
+    let first = desk.watched(|w| tree.resolve("both", w)).expect("clear");
+    let second = desk.commit("second", &[("a", "2\n")]);
+    desk.git(&["branch", "--force", "both"]);
+    desk.watched(|w| tree.fetch(w)).expect("fetches");
+    let error = desk.watched(|w| tree.resolve("both", w)).expect_err("two");
+    let expected = format!(
+        "\"both\" is several commits in tree linux: name one of refs/heads/both ({:.12}), \
+         refs/tags/both ({})",
+        second,
+        first.id.short()
+    );
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(error.failure().class, FailureClass::Kernel);
+    for (name, commit) in [
+        ("refs/heads/both", second.as_str()),
+        ("heads/both", second.as_str()),
+        ("tags/both", first.id.as_str()),
+    ] {
+        let found = desk.watched(|w| tree.resolve(name, w)).expect(name);
+        assert_eq!(found.id.as_str(), commit, "{name}");
+    }
 }
 
 #[test]

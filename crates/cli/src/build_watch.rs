@@ -205,6 +205,7 @@ fn words(body: &Body) -> String {
             )
         }
         Body::Note(text) => format!("note: {}", shown(text)),
+        Body::BaseFound(commit) => format!("base is {commit}"),
         Body::TargetStarted(variant) => format!("{variant} begins"),
         Body::TargetEnded(ended) => {
             let seconds = ended
@@ -243,6 +244,7 @@ fn event_json(event: &v1::BuildEvent) -> Value {
             json!({ "builder": assigned.builder, "attempt": assigned.attempt }),
         ),
         Some(Body::Note(text)) => ("note", json!({ "text": text })),
+        Some(Body::BaseFound(commit)) => ("base_found", json!({ "commit": commit })),
         Some(Body::TargetStarted(variant)) => ("target_started", json!({ "variant": variant })),
         Some(Body::TargetEnded(ended)) => (
             "target_ended",

@@ -138,6 +138,18 @@ fn series(build: &v1::Build) -> String {
     })
 }
 
+/// `v6.1 (8948c67a...)`: what was asked for, and the commit that was found.
+fn base(build: &v1::Build) -> String {
+    let v1::Build {
+        base, base_commit, ..
+    } = build;
+    match (base.as_str(), base_commit.as_str()) {
+        (base, "") => base.to_owned(),
+        ("", commit) => commit.to_owned(),
+        (base, commit) => format!("{base} ({commit})"),
+    }
+}
+
 pub(crate) fn show(global: &Global, build: &v1::Build) -> Result<(), CliError> {
     if global.json {
         return output::json(&json(build));
@@ -149,7 +161,7 @@ pub(crate) fn show(global: &Global, build: &v1::Build) -> Result<(), CliError> {
         format!("arch     {}", j::arch(build.arch)),
     ];
     for (name, text) in [
-        ("base", build.base.clone()),
+        ("base", base(build)),
         ("series", series(build)),
         ("builder", build.builder.clone()),
     ] {
@@ -226,6 +238,10 @@ pub(crate) fn json(build: &v1::Build) -> Value {
         "state": build.state,
         "tree": build.tree,
         "base": build.base,
+        "base_commit": match build.base_commit.as_str() {
+            "" => None,
+            commit => Some(commit),
+        },
         "arch": j::arch(build.arch),
         "series": series,
         "targets": targets,

@@ -139,6 +139,9 @@ async fn a_build_from_wish_to_kernels() {
     let mut pieces = client.fetch_series(series).await.unwrap().into_inner();
     assert_eq!(pieces.message().await.unwrap().unwrap().data, MBOX);
 
+    assert_eq!(order.base, None);
+    let base = commit("7");
+    builder.say(order.at, BuildReport::BaseFound(base.clone()));
     builder.say(order.at, BuildReport::TargetStarted { index: 0 });
     builder.say(
         order.at,
@@ -157,6 +160,7 @@ async fn a_build_from_wish_to_kernels() {
     builder.finish(order.at, None);
     let ended = in_state(&lab, &build.id, "failed").await;
     assert_eq!(states(&ended), ["built", "failed"]);
+    assert_eq!(ended.base_commit, base.as_str());
     let failure = ended.failure.unwrap();
     assert_eq!(failure.class(), v1::FailureClass::Kernel);
     assert!(failure.reason.contains("madvise.c:1:1"), "{failure:?}");
@@ -172,6 +176,7 @@ async fn a_build_from_wish_to_kernels() {
     assert!(matches!(bodies[0], Body::Submitted(_)));
     assert!(matches!(bodies[1], Body::Note(text) if text.contains("--role builder")));
     assert!(matches!(bodies[2], Body::Assigned(assigned) if assigned.builder == "w1"));
+    assert!(matches!(bodies[3], Body::BaseFound(commit) if commit == base.as_str()));
     assert!(matches!(bodies.last(), Some(Body::Ended(ended)) if ended.state == "failed"));
     let log = build_log(&lab.channel, &build.id, 0, false).await;
     assert_eq!(log, b"  CC      mm/madvise.o\n  CC      mm/other.o\n");
@@ -261,6 +266,10 @@ async fn what_two_want_at_once_is_built_by_one() {
     lab.stop().await;
 }
 
+fn commit(digit: &str) -> klab_model::ObjectId {
+    klab_model::ObjectId::parse(&digit.repeat(40)).unwrap()
+}
+
 #[tokio::test]
 async fn a_builder_that_goes_away_gives_its_build_back() {
     let (_folder, lab) = lab_with_tree().await;
@@ -269,11 +278,15 @@ async fn a_builder_that_goes_away_gives_its_build_back() {
         let mut builder = FakeBuilder::connect(&lab.channel, "w1", X86).await.unwrap();
         let order = builder.order().await;
         assert_eq!(order.at.attempt, attempt);
+        // A branch that has gone on meanwhile.
+        let found = BuildReport::BaseFound(commit(&attempt.to_string()));
+        builder.say(order.at, found);
         if attempt == 1 {
             assert!(builder.build(&lab.channel, &order, 0, b"base").await);
             until(async || states(&find_build(&lab.channel, &build.id).await)[0] == "built").await;
         } else {
             assert_eq!(order.pending, [1], "what is built stays built");
+            assert_eq!(order.base, Some(commit("1")), "on the base of the first");
         }
         drop(builder);
         let state = if attempt == 3 { "failed" } else { "queued" };

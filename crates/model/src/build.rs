@@ -53,6 +53,43 @@ fn is_git_ref(text: &str) -> bool {
         && text.split('/').all(part)
 }
 
+/// The full id of a git object: 40 (SHA-1) or 64 (SHA-256) lower-case hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ObjectId(String);
+
+impl ObjectId {
+    /// Reads an id as git prints it.
+    ///
+    /// # Errors
+    /// [`InvalidText`], also for an abbreviated id.
+    pub fn parse(text: &str) -> Result<Self, InvalidText> {
+        let digit = |b: u8| matches!(b, b'0'..=b'9' | b'a'..=b'f');
+        if matches!(text.len(), 40 | 64) && text.bytes().all(digit) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidText::new(
+                "git object id",
+                text,
+                "40 or 64 lower-case hexadecimal digits",
+            ))
+        }
+    }
+
+    /// All digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The first 12 digits, for people.
+    pub fn short(&self) -> &str {
+        &self.0[..12]
+    }
+}
+
+text_type!(ObjectId);
+display_as_str!(ObjectId);
+
 /// Where a tree comes from: an absolute path, or a URL that git reads.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -231,6 +268,21 @@ mod tests {
             "a\n",
         ] {
             assert!(GitRef::parse(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn object_ids_are_whole() {
+        for good in ["a".repeat(40), "0".repeat(64)] {
+            assert_eq!(ObjectId::parse(&good).unwrap().short(), &good[..12]);
+        }
+        for bad in [
+            "".to_owned(),
+            "a".repeat(39),
+            "A".repeat(40),
+            "g".repeat(40),
+        ] {
+            assert!(ObjectId::parse(&bad).is_err(), "{bad:?}");
         }
     }
 

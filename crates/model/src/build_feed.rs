@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BuildOutcome, BuilderName, Failure, TargetState, Timestamp, VariantName};
+use crate::{BuildOutcome, BuilderName, Failure, ObjectId, TargetState, Timestamp, VariantName};
 
 /// What happened to a build.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +24,11 @@ pub enum BuildEventBody {
     Note {
         /// One line.
         text: String,
+    },
+    /// The base is known.
+    BaseFound {
+        /// Its commit.
+        commit: ObjectId,
     },
     /// The builder came to a target.
     TargetStarted {

@@ -1,8 +1,8 @@
 //! What controllers and builders say to each other.
 
 use crate::{
-    Arch, Build, BuildSeries, BuildTaskId, Digest, Failure, Fence, GitRef, KernelConfig, Owner,
-    TargetSource, Tree, TreeName, VariantName,
+    Arch, Build, BuildSeries, BuildTaskId, Digest, Failure, Fence, GitRef, KernelConfig, ObjectId,
+    Owner, TargetSource, Tree, TreeName, VariantName,
 };
 
 /// A wish for kernels, before it has an id.
@@ -46,6 +46,9 @@ pub struct BuildOrder {
     pub build: Build,
     /// The targets that are not known yet: indices, ascending.
     pub pending: Vec<u32>,
+    /// The base that an earlier attempt found. All targets are built on it, even if the branch
+    /// has gone on since.
+    pub base: Option<ObjectId>,
 }
 
 /// What a builder says about its build.
@@ -53,6 +56,8 @@ pub struct BuildOrder {
 pub enum BuildReport {
     /// Something people should know.
     Note(String),
+    /// The commit that the series is applied to.
+    BaseFound(ObjectId),
     /// It came to a target.
     TargetStarted {
         /// Which one, from 0.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{BuilderName, Failure, Fence};
+use crate::{BuilderName, Failure, Fence, ObjectId};
 
 /// Where one target of a build stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,6 +86,10 @@ pub struct BuildState {
     pub phase: BuildPhase,
     /// One state for each target, in their order.
     pub targets: Vec<TargetState>,
+    /// The commit that the series is applied to, once a builder has found it. It is the same
+    /// for all attempts.
+    #[serde(default)]
+    pub base: Option<ObjectId>,
 }
 
 /// What can happen to a build.
@@ -97,6 +101,13 @@ pub enum BuildChange {
         builder: BuilderName,
         /// The token for this attempt.
         fence: Fence,
+    },
+    /// The base is known.
+    Base {
+        /// The token that the builder showed.
+        fence: Fence,
+        /// Its commit.
+        commit: ObjectId,
     },
     /// A target has become something.
     Target {
@@ -169,6 +180,7 @@ impl BuildState {
         Self {
             phase: BuildPhase::Queued { next_attempt: 1 },
             targets: vec![TargetState::Waiting; targets],
+            base: None,
         }
     }
 
@@ -247,7 +259,8 @@ impl BuildState {
                 cancelling: false,
             })),
             BuildChange::Cancel => Ok(self.cancelled(next_attempt.saturating_sub(1))),
-            BuildChange::Target { fence, .. }
+            BuildChange::Base { fence, .. }
+            | BuildChange::Target { fence, .. }
             | BuildChange::Finished { fence, .. }
             | BuildChange::Stopped { fence }
             | BuildChange::Lost { fence, .. } => Err(BuildTransitionError::Stale {
@@ -278,6 +291,12 @@ impl BuildState {
             BuildChange::Assigned { .. } => Err(BuildTransitionError::AlreadyAssigned {
                 builder: builder.clone(),
             }),
+            BuildChange::Base { fence, commit } => {
+                in_charge(fence)?;
+                let mut after = self.clone();
+                after.base.get_or_insert(commit);
+                Ok(after)
+            }
             BuildChange::Target {
                 fence,
                 index,
@@ -357,7 +376,7 @@ impl BuildState {
     fn in_phase(&self, phase: BuildPhase) -> Self {
         Self {
             phase,
-            targets: self.targets.clone(),
+            ..self.clone()
         }
     }
 

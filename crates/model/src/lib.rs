@@ -43,8 +43,8 @@ pub use board::{
     Board, BoardError, BoardSelector, BoardState, Busy, Presence, Session, Tag, TagSelector,
 };
 pub use build::{
-    Build, BuildSeries, BuildTarget, ConfigBase, ConfigText, GitRef, KernelConfig, TargetSource,
-    Tree, TreeSource,
+    Build, BuildSeries, BuildTarget, ConfigBase, ConfigText, GitRef, KernelConfig, ObjectId,
+    TargetSource, Tree, TreeSource,
 };
 pub use build_feed::{BuildEvent, BuildEventBody};
 pub use build_order::{BuildOrder, BuildProgress, BuildRef, BuildReport, BuildRequest};

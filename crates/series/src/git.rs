@@ -37,6 +37,19 @@ pub enum GitError {
         /// The name.
         name: String,
     },
+    /// A name that stands for several commits.
+    #[error(
+        "\"{}\" is several commits in {}: name one of {}",
+        defuse(.name), defuse(&.tree.display().to_string()), defuse(&.references.join(", "))
+    )]
+    Ambiguous {
+        /// The tree.
+        tree: PathBuf,
+        /// The name.
+        name: String,
+        /// The full names.
+        references: Vec<String>,
+    },
     /// Git failed.
     #[error("git {command} failed in {}: {said}", defuse(&.tree.display().to_string()))]
     Failed {
@@ -148,6 +161,25 @@ impl Git {
             Err(GitError::Failed { .. }) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// The full names of tags and branches that a name may mean, each with its commit; git would
+    /// take the first one.
+    pub(crate) fn namesakes(&self, name: &str) -> Result<Vec<(String, String)>, GitError> {
+        let names = ["tags", "heads", "remotes"].map(|kind| format!("refs/{kind}/{name}"));
+        let format = "--format=%(refname) %(objectname) %(*objectname)";
+        let arguments = [format].into_iter().chain(names.iter().map(String::as_str));
+        let list = text(&self.run("for-each-ref", arguments, b"")?);
+        let read = |line: &str| {
+            let mut words = line.split(' ');
+            let full = words.next()?.to_owned();
+            // An annotated tag stands for what it points to.
+            let commit = words.rfind(|word| !word.is_empty())?.to_owned();
+            Some((full, commit))
+        };
+        // A pattern also stands for everything below it.
+        let same = |(full, _): &(String, String)| names.contains(full);
+        Ok(list.lines().filter_map(read).filter(same).collect())
     }
 
     /// Runs a subcommand with `input`; gives what it printed.

@@ -82,6 +82,17 @@ fn empty(range: &GitRange) -> SeriesError {
 }
 
 fn resolve(git: &Git, name: &str) -> Result<String, SeriesError> {
+    let namesakes = git.namesakes(name)?;
+    if namesakes
+        .iter()
+        .any(|(_, commit)| *commit != namesakes[0].1)
+    {
+        return Err(SeriesError::from(GitError::Ambiguous {
+            tree: git.tree().to_owned(),
+            name: name.to_owned(),
+            references: namesakes.into_iter().map(|(full, _)| full).collect(),
+        }));
+    }
     let commit = git.commit(name)?;
     let missing = || GitError::NoCommit {
         tree: git.tree().to_owned(),

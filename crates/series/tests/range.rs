@@ -177,9 +177,13 @@ fn what_is_no_range_is_refused() {
     repo.git(&["merge", "--quiet", "-m", "merge", "topic"]);
     let error = told(&repo.range("v6.1..main").expect_err("a merge"));
     said += &format!("a merge\n  {error}\n");
+    repo.git(&["branch", "v6.1", "topic"]);
+    let error = told(&repo.range("v6.1..topic").expect_err("a tag and a branch"));
+    said += &format!("a tag and a branch\n  {}\n", error.replace(&path, "TREE"));
+    repo.range("tags/v6.1..topic").expect("the tag");
     repo.git(&["checkout", "--quiet", "--orphan", "alone"]);
     repo.commit_lines("b.c", 1, "b");
-    let error = told(&repo.range("v6.1..alone").expect_err("unrelated"));
+    let error = told(&repo.range("tags/v6.1..alone").expect_err("unrelated"));
     said += &format!("unrelated\n  {error}\n");
     let folder = tempfile::tempdir().expect("a folder");
     for tree in [folder.path(), Path::new("/nonexistent")] {

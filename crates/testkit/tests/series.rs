@@ -84,6 +84,8 @@ fn process_a_series_becomes_kernels_once() {
         states(&build),
         [("base", "built"), ("+1", "built"), ("+1..2", "built")]
     );
+    let base = bench.tree.git(&["rev-parse", "v1^{commit}"]);
+    assert_eq!(build["base_commit"], base.trim());
     let kernels = bench.lab.json(&["kernel", "list"]);
     let kernels = kernels.as_array().expect("kernels");
     assert_eq!(kernels.len(), 3);
@@ -109,6 +111,12 @@ fn process_a_series_becomes_kernels_once() {
         states(&bench.last()),
         [("base", "cached"), ("v1", "cached")]
     );
+    // A name that became two is not guessed at.
+    bench.tree.git(&["branch", "v1", "topic"]);
+    let told = bench.build(&["--base", "v1", "--wait"]);
+    assert_eq!(told.code, 1, "{told:?}");
+    assert!(told.err.contains("name one of refs/heads/v1"), "{told:?}");
+    assert_eq!(bench.build(&["--base", "tags/v1", "--wait"]).code, 0);
     // The user's own tree is as it was.
     assert_eq!(bench.tree.git(&["status", "--porcelain"]), "");
     assert_eq!(bench.tree.git(&["branch", "--show-current"]).trim(), "main");

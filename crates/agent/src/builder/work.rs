@@ -174,15 +174,17 @@ impl Work {
         series.map(Some).map_err(|error| refused(error.to_string()))
     }
 
-    /// The base; `None` where no target needs one.
+    /// The base, which an earlier attempt may have found; `None` where no target needs one.
     fn base(&self, tree: &Tree, series: Option<&Series>) -> Result<Option<Commit>, Stop> {
-        let name = match (&self.order.build.base, series) {
-            (Some(base), _) => base.as_str().to_owned(),
-            (None, None) => return Ok(None),
-            (None, Some(series)) => self.found_base(tree, series)?,
+        let name = match (&self.order.base, &self.order.build.base, series) {
+            (Some(known), _, _) => known.as_str().to_owned(),
+            (None, Some(base), _) => base.as_str().to_owned(),
+            (None, None, None) => return Ok(None),
+            (None, None, Some(series)) => self.found_base(tree, series)?,
         };
-        self.watched(|watcher| tree.resolve(&name, watcher))
-            .map(Some)
+        let base = self.watched(|watcher| tree.resolve(&name, watcher))?;
+        self.report(BuildReport::BaseFound(base.id.clone()))?;
+        Ok(Some(base))
     }
 
     fn found_base(&self, tree: &Tree, series: &Series) -> Result<String, Stop> {

@@ -251,7 +251,16 @@ impl v1::Build {
             failure,
             mbox_digest,
             mbox_size,
+            base_commit: state.base.clone().map(String::from).unwrap_or_default(),
         }
+    }
+}
+
+/// A commit that may be left out.
+pub(super) fn commit_of(field: &str, text: &str) -> Result<Option<model::ObjectId>, ConvertError> {
+    match text {
+        "" => Ok(None),
+        text => model::ObjectId::parse(text).in_field(field).map(Some),
     }
 }
 
@@ -330,6 +339,7 @@ fn event_body(body: model::BuildEventBody) -> v1::build_event::Body {
             attempt,
         }),
         From::Note { text } => Body::Note(text),
+        From::BaseFound { commit } => Body::BaseFound(commit.into()),
         From::TargetStarted { variant } => Body::TargetStarted(variant.into()),
         From::TargetEnded {
             variant,

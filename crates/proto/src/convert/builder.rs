@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use klab_model as model;
 
-use super::build::build_id;
+use super::build::{build_id, commit_of};
 use super::common::{duration, duration_of, failure_of};
 use crate::error::{ConvertError, InField, required};
 use crate::v1;
@@ -57,6 +57,7 @@ impl TryFrom<v1::BuildOrder> for model::BuildOrder {
         let pending = pending.filter(|(_, target)| target.state == waiting);
         let pending = pending.map(|(index, _)| index).collect();
         let inside = |field: &'static str| move |error: ConvertError| error.inside(field);
+        let base = commit_of("build.base_commit", &build.base_commit)?;
         let at = required("ref", order.r#ref)?;
         let tree = required("tree", order.tree)?;
         Ok(model::BuildOrder {
@@ -64,6 +65,7 @@ impl TryFrom<v1::BuildOrder> for model::BuildOrder {
             tree: tree.try_into().map_err(inside("tree"))?,
             build: build.try_into().map_err(inside("build"))?,
             pending,
+            base,
         })
     }
 }
@@ -83,6 +85,7 @@ fn body(report: model::BuildReport) -> Body {
     let millis = |ms| Some(duration(Duration::from_millis(ms)));
     match report {
         From::Note(text) => Body::Note(text),
+        From::BaseFound(commit) => Body::BaseFound(commit.into()),
         From::TargetStarted { index } => Body::TargetStarted(message::TargetStarted { index }),
         From::TargetKey { index, key } => Body::TargetKey(message::TargetKey {
             index,
@@ -133,6 +136,9 @@ fn report_of(body: Body) -> Result<model::BuildReport, ConvertError> {
     let key = |bytes: &[u8]| model::Digest::from_bytes(bytes).in_field("key");
     Ok(match body {
         Body::Note(text) => To::Note(text),
+        Body::BaseFound(commit) => {
+            To::BaseFound(model::ObjectId::parse(&commit).in_field("base_found")?)
+        }
         Body::TargetStarted(started) => To::TargetStarted {
             index: started.index,
         },
@@ -190,6 +196,7 @@ mod tests {
         let key = Digest::of(b"key");
         let reports = [
             BuildReport::Note("n".into()),
+            BuildReport::BaseFound(model::ObjectId::parse(&"7".repeat(40)).expect("an id")),
             BuildReport::TargetStarted { index: 1 },
             BuildReport::TargetKey { index: 1, key },
             BuildReport::TargetBuilt {
@@ -258,6 +265,7 @@ mod tests {
             created_at: model::from_micros(5),
         };
         let mut state = model::BuildState::new(2);
+        state.base = Some(model::ObjectId::parse(&"7".repeat(40)).expect("an id"));
         state.targets[0] = model::TargetState::Built { cached: true };
         let tree = model::Tree {
             name: "linux".parse().expect("a legal name"),
@@ -275,6 +283,7 @@ mod tests {
             tree,
             build,
             pending: vec![1],
+            base: state.base,
         };
         assert_eq!(message.try_into(), Ok(order));
     }

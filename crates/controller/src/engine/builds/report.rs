@@ -2,7 +2,7 @@
 
 use klab_model::{
     BuildChange, BuildEventBody, BuildPhase, BuildRef, BuildReport, BuildState, BuildTaskId,
-    BuilderName, Digest, Failure, Kernel, TargetState,
+    BuildTransitionError, BuilderName, Digest, Failure, Kernel, ObjectId, TargetState,
 };
 use klab_proto::status::Reason;
 use klab_store::{BuildRecord, BuildTransition};
@@ -30,6 +30,7 @@ impl Engine {
                 self.tell(at, |_| BuildEventBody::Note { text: text.clone() })
                     .await?;
             }
+            BuildReport::BaseFound(commit) => self.base_found(at, commit).await?,
             BuildReport::TargetStarted { index } => {
                 let target = record.build.targets.get(index as usize);
                 let variant = target.ok_or_else(no_target)?.variant.clone();
@@ -105,6 +106,29 @@ impl Engine {
             let record = self.store.build(at.build).await?;
             let state = record.state.value.clone();
             let transition = BuildTransition::new(&record, state, self.now()).event(body(&record));
+            self.store.change_build(&transition).await?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// The base is the same for all attempts, so the first word about it stands.
+    async fn base_found(&self, at: BuildRef, commit: ObjectId) -> Result<(), EngineError> {
+        decide(|| async {
+            let record = self.store.build(at.build).await?;
+            let before = &record.state.value;
+            let change = BuildChange::Base {
+                fence: at.fence,
+                commit: commit.clone(),
+            };
+            let state = before.apply(change).map_err(stale)?;
+            if state == *before {
+                return Ok(());
+            }
+            let event = BuildEventBody::BaseFound {
+                commit: commit.clone(),
+            };
+            let transition = BuildTransition::new(&record, state, self.now()).event(event);
             self.store.change_build(&transition).await?;
             Ok(())
         })
@@ -225,9 +249,7 @@ impl Engine {
                 state: target_state.clone(),
             };
             let before = &record.state.value;
-            let state = before
-                .apply(change)
-                .map_err(|error| EngineError::refused(Reason::StaleAttempt, error.to_string()))?;
+            let state = before.apply(change).map_err(stale)?;
             if state == *before {
                 return Ok(());
             }
@@ -325,6 +347,10 @@ fn failure_of(change: &BuildChange, after: &BuildState) -> Option<Failure> {
         (BuildChange::Finished { failure, .. }, _) => failure.clone(),
         _ => None,
     }
+}
+
+fn stale(error: BuildTransitionError) -> EngineError {
+    EngineError::refused(Reason::StaleAttempt, error.to_string())
 }
 
 fn no_target() -> EngineError {
