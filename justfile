@@ -18,13 +18,12 @@ test *filter:
     ./test {{filter}}
 
 # Build the programs, and the agent for boards.
-build: agent
+build: agent (agent "riscv64")
     cargo build --workspace --bins
 
-# Build the static agent for x86-64 boards.
-agent:
-    bash -euc '. .ci/common.sh; build_agent'
-    @echo "{{target}}/x86_64-unknown-linux-gnu/agent/klab-agent"
+# Build the static agent for boards of an architecture, x86_64 or riscv64.
+agent arch="x86_64":
+    bash -euc '. .ci/common.sh; build_agent {{arch}}; echo "$target/$(agent_triple {{arch}})/agent/klab-agent"'
 
 # What clippy says.
 lint:

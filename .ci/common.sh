@@ -11,7 +11,6 @@ die() {
 # Where cargo puts what it builds.
 # shellcheck disable=SC2034
 target=${CARGO_TARGET_DIR:-target}
-agent_triple=x86_64-unknown-linux-gnu
 
 # as_root COMMAND...: fails where that needs a password or is not possible.
 as_root() {
@@ -50,10 +49,37 @@ need_compiler() {
         "a C compiler is missing and could not be installed. As root: apt-get install build-essential"
 }
 
-# The agent runs on boards of any distribution, so it is linked statically.
+# agent_triple ARCH
+agent_triple() {
+    case $1 in
+        x86_64) echo x86_64-unknown-linux-gnu ;;
+        riscv64) echo riscv64gc-unknown-linux-gnu ;;
+        *) die "$1 is no architecture of boards: expected x86_64 or riscv64" ;;
+    esac
+}
+
+# build_agent [ARCH]: the agent runs on boards of any distribution, so it is linked statically.
 build_agent() {
+    local triple
+    triple=$(agent_triple "${1:-x86_64}")
+    [ "$triple" != riscv64gc-unknown-linux-gnu ] || need_riscv64
     RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" \
-        cargo build --quiet -p klab-agent --profile agent --target "$agent_triple"
+        cargo build --quiet -p klab-agent --profile agent --target "$triple"
+}
+
+# What builds programs for riscv64: the target of Rust, and a C compiler with its library.
+need_riscv64() {
+    local triple=riscv64gc-unknown-linux-gnu gcc=riscv64-linux-gnu-gcc
+    export CARGO_TARGET_RISCV64GC_UNKNOWN_LINUX_GNU_LINKER=$gcc \
+        CC_riscv64gc_unknown_linux_gnu=$gcc AR_riscv64gc_unknown_linux_gnu=riscv64-linux-gnu-ar
+    [ -d "$(rustc --print sysroot)/lib/rustlib/$triple" ] || {
+        say "installing the Rust target $triple"
+        rustup --quiet target add "$triple" ||
+            die "the Rust target $triple is missing: rustup target add $triple"
+    }
+    [ -f /usr/riscv64-linux-gnu/lib/libc.a ] && command -v $gcc >/dev/null ||
+        apt_install gcc-riscv64-linux-gnu libc6-dev-riscv64-cross ||
+        die "no compiler for riscv64. As root: apt-get install gcc-riscv64-linux-gnu libc6-dev-riscv64-cross"
 }
 
 # Sets `tools`, the folder of what need_tool installs.

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::grub::GrubOptions;
 use crate::hooks::HookOptions;
 use crate::kexec::KexecOptions;
-use crate::{BootError, BootMethod, GrubOneShot, Hooks, Kexec};
+use crate::uboot::UbootOptions;
+use crate::{BootError, BootMethod, GrubOneShot, Hooks, Kexec, UbootOneShot};
 
 /// A boot method and its options, chosen by the key `method`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +16,8 @@ use crate::{BootError, BootMethod, GrubOneShot, Hooks, Kexec};
 pub enum BootConfig {
     /// GRUB one-shot.
     Grub(GrubOptions),
+    /// U-Boot one-shot.
+    Uboot(UbootOptions),
     /// kexec.
     Kexec(KexecOptions),
     /// Commands.
@@ -29,6 +32,7 @@ impl BootConfig {
     pub fn build(&self, sysroot: &Path) -> Result<Box<dyn BootMethod>, BootError> {
         Ok(match self {
             Self::Grub(options) => Box::new(GrubOneShot::new(options.clone(), sysroot)),
+            Self::Uboot(options) => Box::new(UbootOneShot::new(options.clone(), sysroot)),
             Self::Kexec(options) => Box::new(Kexec::new(options.clone(), sysroot)),
             Self::Hooks(options) => Box::new(Hooks::new(options.clone(), sysroot)?),
         })

@@ -116,6 +116,12 @@ pub(crate) fn read_only(path: &Path) -> bool {
     rustix::fs::statvfs(path).is_ok_and(|s| s.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
+/// Whether the file system of `path` is FAT, by its number in statfs(2).
+pub(crate) fn is_fat(path: &Path) -> bool {
+    const MSDOS_SUPER_MAGIC: i64 = 0x4d44;
+    rustix::fs::statfs(path).is_ok_and(|s| s.f_type == MSDOS_SUPER_MAGIC)
+}
+
 /// Every regular file below `folder`, as paths relative to it, sorted.
 pub(crate) fn tree(folder: &Path) -> Result<Vec<PathBuf>, BootError> {
     let mut files = Vec::new();

@@ -6,8 +6,9 @@
 //! ```
 //!
 //! A [`BootMethod`] never changes what a board boots by default. [`GrubOneShot`] names the
-//! candidate in GRUB's environment block, which GRUB clears before it starts it; [`Kexec`]
-//! keeps the candidate in memory only; [`Hooks`] are commands for boards with their own ways.
+//! candidate in GRUB's environment block, which GRUB clears before it starts it;
+//! [`UbootOneShot`] in a file that U-Boot deletes before; [`Kexec`] keeps the candidate in
+//! memory only; [`Hooks`] are commands for boards with their own ways.
 //! Each one is honest about what it survives: [`Capabilities`]. [`BootConfig`] is the part of
 //! the agent's configuration that chooses one.
 //!
@@ -31,6 +32,7 @@ mod machine;
 mod method;
 mod modules;
 mod store;
+mod uboot;
 
 pub use config::BootConfig;
 pub use error::BootError;
@@ -43,3 +45,4 @@ pub use identity::{
 pub use kexec::{Kexec, KexecOptions};
 pub use method::{BootMethod, Capabilities, Installed};
 pub use store::KernelStore;
+pub use uboot::{UbootOneShot, UbootOptions};

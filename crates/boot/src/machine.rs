@@ -16,9 +16,18 @@ pub(crate) fn base_cmdline(configured: Option<&str>, sysroot: &Path) -> Result<S
     }
 }
 
+/// What the kernel's own watchdog calls itself; it hangs with the kernel.
+const SOFTDOG: &str = "Software Watchdog";
+
 /// Whether the board has a hardware watchdog.
 pub(crate) fn has_watchdog(sysroot: &Path) -> bool {
-    fs::read_dir(sysroot.join("sys/class/watchdog")).is_ok_and(|mut dir| dir.next().is_some())
+    let Ok(dir) = fs::read_dir(sysroot.join("sys/class/watchdog")) else {
+        return false;
+    };
+    // Kernels without CONFIG_WATCHDOG_SYSFS tell no identity.
+    let identity = |dog: &fs::DirEntry| fs::read_to_string(dog.path().join("identity"));
+    dir.flatten()
+        .any(|dog| identity(&dog).map_or(true, |name| name.trim() != SOFTDOG))
 }
 
 /// Reboots by the command, or by the system call where there is none or it fails: a board

@@ -8,7 +8,7 @@ use std::path::Path;
 use common::{Board, marker, package};
 use klab_boot::{
     BootConfig, BootError, BootMethod, GrubOptions, Grubenv, HookOptions, Hooks, Kexec,
-    KexecOptions,
+    KexecOptions, UbootOneShot, UbootOptions,
 };
 
 fn choice(board: &Board) -> Option<String> {
@@ -48,6 +48,90 @@ fn grub_boots_the_candidate_once() {
     assert_eq!(choice(&board).as_deref(), Some(""));
     method.disarm().expect("disarmed twice");
     assert_eq!(board.read("boot/grub/grub.cfg"), common::GRUB_CFG);
+}
+
+#[test]
+fn uboot_boots_the_candidate_once() {
+    let board = Board::new();
+    board.put("boot/boot.scr", common::UBOOT_SCRIPT);
+    let method = board.uboot(UbootOptions {
+        device_tree: Some("/dtbs/x.dtb".to_owned()),
+        ..UbootOptions::default()
+    });
+    method.preflight().expect("everything is there");
+    let kernel = package(board.root.path(), "6.12.0", "A", &[]);
+    let installed = method
+        .install(&kernel.order, &kernel.path)
+        .expect("installed");
+    let next = board.path("boot/klab/next");
+    assert!(!next.exists());
+    method.arm_once(&installed, &marker()).expect("armed");
+    assert!(next.exists());
+    let slot = &installed.slot;
+    assert_eq!(
+        board.read("boot/klab/candidate.conf"),
+        format!(
+            "default klab-candidate\nlabel klab-candidate\n  kernel /klab/{slot}/vmlinuz\n  \
+             fdt /dtbs/x.dtb\n  append root=/dev/vda3 ro panic=10 {}\n",
+            marker()
+        )
+    );
+    method.arm_once(&installed, &marker()).expect("armed twice");
+    method.disarm().expect("disarmed");
+    assert!(!next.exists());
+    method.disarm().expect("disarmed twice");
+    assert_eq!(board.read("boot/boot.scr"), common::UBOOT_SCRIPT);
+
+    // Nothing is armed where the image is not the one that was installed.
+    fs::write(&installed.image, "garbage").expect("written");
+    let error = method.arm_once(&installed, &marker()).expect_err("damaged");
+    assert!(matches!(error, BootError::Digest { .. }), "{error}");
+    assert!(!next.exists());
+}
+
+#[test]
+fn uboot_is_not_given_words_that_it_would_change() {
+    let board = Board::new();
+    let kernel = package(board.root.path(), "6.12.0", "A", &[]);
+    for (cmdline, word) in [("a x$b", "x$b"), ("a\\ c", "a\\"), ("a b\nboot", "b\nboot")] {
+        let method = board.uboot(UbootOptions {
+            cmdline: Some(cmdline.to_owned()),
+            ..UbootOptions::default()
+        });
+        let installed = method
+            .install(&kernel.order, &kernel.path)
+            .expect("installed");
+        match method.arm_once(&installed, &marker()) {
+            Err(BootError::Cmdline { word: found }) => assert_eq!(found, word),
+            // A break is white space, and white space becomes a blank.
+            Ok(()) if cmdline.contains('\n') => {
+                let entry = board.read("boot/klab/candidate.conf");
+                assert!(entry.contains("append a b boot panic=10"), "{entry}");
+            }
+            other => panic!("{cmdline:?}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn uboot_preflight_names_everything_that_is_missing() {
+    let board = Board::new();
+    let missing = |method: &UbootOneShot| match method.preflight() {
+        Err(BootError::Preflight { missing, .. }) => missing,
+        other => panic!("{other:?}"),
+    };
+    let method = board.uboot(UbootOptions {
+        reboot: vec!["/no/such".to_owned()],
+        ..UbootOptions::default()
+    });
+    let found = missing(&method);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].contains("boot/boot.scr cannot be read: make it of configs/boot/uboot.cmd"));
+    // A script of somebody else never takes the choice back.
+    board.put("boot/boot.scr", "run distro_bootcmd\n");
+    let found = missing(&method);
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(found[0].contains("does not say `fatrm"), "{found:?}");
 }
 
 #[test]
@@ -149,7 +233,13 @@ fn a_watchdog_makes_hangs_survivable() {
         method.capabilities().words(),
         ["survives-panic", "clears-itself", "marks-cmdline"]
     );
-    board.put("sys/class/watchdog/watchdog0/identity", "i6300ESB");
+    // It hangs when the kernel does.
+    board.put(
+        "sys/class/watchdog/watchdog0/identity",
+        "Software Watchdog\n",
+    );
+    assert!(!method.capabilities().survives_hang);
+    board.put("sys/class/watchdog/watchdog1/identity", "i6300ESB");
     assert!(method.capabilities().survives_hang);
 }
 
@@ -272,9 +362,13 @@ fn configurations_are_strict() {
     assert_eq!((options.keep, options.mkinitrd.len()), (1, 1));
     let text = serde_json::to_string(&kexec).expect("JSON");
     assert_eq!(parse(&text).expect("again"), kexec);
+    assert_eq!(
+        parse(r#"{"method": "uboot"}"#).expect("uboot"),
+        BootConfig::Uboot(UbootOptions::default())
+    );
     for bad in [
         r#"{}"#,
-        r#"{"method": "uboot"}"#,
+        r#"{"method": "lilo"}"#,
         r#"{"method": "grub", "menu_id": "x"}"#,
         r#"{"method": "hooks", "folder": "/k"}"#,
     ] {

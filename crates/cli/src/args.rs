@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use klab_model::{Arch, BoardSelector, KernelName, Owner, VariantName};
+use klab_vboard::Machine;
 
 pub(crate) use crate::build_args::{BuildCommand, BuildStart, TreeCommand, Wish};
 
@@ -267,6 +268,9 @@ pub(crate) struct VboardPlace {
 pub(crate) struct VboardCreate {
     /// Its name.
     pub(crate) name: String,
+    /// Its machine: x86_64 or riscv64.
+    #[arg(long, default_value_t = Machine::X86_64)]
+    pub(crate) arch: Machine,
     /// Memory in MiB.
     #[arg(long, default_value_t = 1024)]
     pub(crate) memory: u32,
@@ -279,6 +283,9 @@ pub(crate) struct VboardCreate {
 
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
+    /// The board's machine: x86_64 or riscv64.
+    #[arg(long, default_value_t = Machine::X86_64)]
+    pub(crate) arch: Machine,
     /// Where everything is kept.
     #[arg(long, default_value = ".klab/demo")]
     pub(crate) folder: PathBuf,

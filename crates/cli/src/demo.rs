@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use klab_model::{BoardName, BoardSelector, KernelName, VariantName};
-use klab_vboard::{AgentFiles, BoardSpec, Recipe, VirtualBoard, Workdir, tools};
+use klab_vboard::{AgentFiles, BoardSpec, Machine, Recipe, VirtualBoard, Workdir, tools};
 
 use crate::args::{Demo, Format, Global, Submit, Wish};
 use crate::client::Client;
@@ -16,13 +16,58 @@ use crate::processes::{Builder, Controller};
 use crate::vboards::{agent_binary, agent_config, blocking, switch_off};
 use crate::{artifacts, boards, console, jobs, kernels, output, submit};
 
-const BOARD: &str = "vb1";
 const PLAN: &str = "rt-latency-quick";
-/// Variant, kernel name, Debian package.
-const KERNELS: [(&str, &str, &str); 2] = [
-    ("base", "debian-cloud", "linux-image-cloud-amd64"),
-    ("rt", "debian-rt", "linux-image-rt-amd64"),
-];
+
+/// A kernel of Debian that the demo compares.
+struct Packaged {
+    variant: &'static str,
+    kernel: &'static str,
+    package: &'static str,
+    suite: &'static str,
+}
+
+/// The two kernels of Debian for a machine.
+const fn packaged(machine: Machine) -> [Packaged; 2] {
+    match machine {
+        Machine::X86_64 => [
+            Packaged {
+                variant: "base",
+                kernel: "debian-cloud",
+                package: "linux-image-cloud-amd64",
+                suite: "bookworm",
+            },
+            Packaged {
+                variant: "rt",
+                kernel: "debian-rt",
+                package: "linux-image-rt-amd64",
+                suite: "bookworm",
+            },
+        ],
+        Machine::Riscv64 => [
+            Packaged {
+                variant: "base",
+                kernel: "debian-trixie",
+                package: "linux-image-riscv64",
+                suite: "trixie",
+            },
+            Packaged {
+                variant: "forky",
+                kernel: "debian-forky",
+                package: "linux-image-riscv64",
+                suite: "forky",
+            },
+        ],
+    }
+}
+
+/// The name of the demo's board.
+const fn board_of(machine: Machine) -> &'static str {
+    match machine {
+        Machine::X86_64 => "vb1",
+        Machine::Riscv64 => "rv1",
+    }
+}
+
 /// An emulated board on a busy machine may take minutes to come up.
 const BOARD_LIMIT: Duration = Duration::from_secs(600);
 
@@ -53,12 +98,13 @@ pub(crate) async fn run(global: &Global, demo: Demo) -> Result<ExitCode, CliErro
         start: Instant::now(),
         quiet: global.quiet,
     };
-    let agent = agent_binary(demo.agent.as_deref())?;
+    let machine = demo.arch;
+    let agent = agent_binary(machine, demo.agent.as_deref())?;
     let builds = demo.series.is_some();
     blocking(move || {
-        tools::install_missing(|text| story.say(text))?;
+        tools::install_missing(machine, |text| story.say(text))?;
         if builds {
-            tools::install_for_builds(|text| story.say(text))?;
+            tools::install_for_builds(machine, |text| story.say(text))?;
         }
         Ok(())
     })
@@ -122,17 +168,21 @@ async fn with_board(
     let port = port.ok_or_else(|| CliError::infrastructure("the controller has no port"))?;
     let folder = demo.vboards.clone();
     let folder = folder.unwrap_or_else(|| demo.folder.join("vboards"));
-    let board = start_board(folder.clone(), agent, port, story);
+    let board = start_board(demo.arch, folder.clone(), agent, port, story);
     let kernels = async {
         match &demo.series {
-            None => add_kernels(&client, &folder, story).await,
+            None => add_kernels(&client, demo.arch, &folder, story).await,
             Some(_) => Ok(()),
         }
     };
     let (board, ()) = tokio::try_join!(board, kernels)?;
     // Dropping the board switches it off, also when this future is dropped by Ctrl-C.
     let follower = board.follow_console();
-    let console = console::stream(global.controller.clone(), BOARD.to_owned(), follower);
+    let console = console::stream(
+        global.controller.clone(),
+        board_of(demo.arch).to_owned(),
+        follower,
+    );
     tokio::select! {
         ended = compare(global, &client, demo, story) => {
             switch_off(board).await?;
@@ -153,34 +203,36 @@ async fn until_dead(board: &VirtualBoard) {
 }
 
 async fn start_board(
+    machine: Machine,
     folder: PathBuf,
     agent: PathBuf,
     port: u16,
     story: Story,
 ) -> Result<VirtualBoard, CliError> {
     blocking(move || {
+        let name = board_of(machine);
         let work = Workdir::new(&folder)?;
         story.say("base image: Debian packages into a disk (kept for the next time)");
-        let image = work.image(&Recipe::default())?;
-        let files = AgentFiles::new(agent, agent_config(BOARD, port));
-        let known = work.list()?.iter().any(|name| name.as_str() == BOARD);
-        let board = match known.then(|| work.open(BOARD)).transpose()? {
+        let image = work.image(&Recipe::of(machine))?;
+        let files = AgentFiles::new(agent, agent_config(name, machine, port));
+        let known = work.list()?.iter().any(|known| known.as_str() == name);
+        let board = match known.then(|| work.open(name)).transpose()? {
             Some(board) if board.image_digest() == image.digest() => {
                 board.set_agent(&files)?;
                 board
             }
             stale => {
                 if stale.is_some() {
-                    work.remove(BOARD)?;
+                    work.remove(name)?;
                 }
-                work.create(&BoardSpec::new(BOARD)?, &image, &files)?
+                work.create(&BoardSpec::new(name)?, &image, &files)?
             }
         };
         let accel = work.accel(&image)?;
         let running = board.start(&accel)?;
         let log = board.console_log();
         story.say(format!(
-            "board {BOARD} starts under {} ({}); console in {}",
+            "board {name} starts under {} ({}); console in {}",
             accel.kind,
             accel.reason,
             log.display()
@@ -190,13 +242,23 @@ async fn start_board(
     .await
 }
 
-async fn add_kernels(client: &Client, folder: &Path, story: Story) -> Result<(), CliError> {
-    for (_, name, package) in KERNELS {
-        let (folder, kernel_name) = (folder.to_owned(), KernelName::parse(name));
+async fn add_kernels(
+    client: &Client,
+    machine: Machine,
+    folder: &Path,
+    story: Story,
+) -> Result<(), CliError> {
+    for Packaged {
+        kernel,
+        package,
+        suite,
+        ..
+    } in packaged(machine)
+    {
+        let (folder, kernel_name) = (folder.to_owned(), KernelName::parse(kernel));
         let kernel_name = kernel_name.map_err(CliError::usage)?;
-        let deb =
-            blocking(move || Ok(Workdir::new(&folder)?.kernel(package, &Recipe::default().suite)?))
-                .await?;
+        let fetch = move || Ok(Workdir::new(&folder)?.kernel(machine, package, suite)?);
+        let deb = blocking(fetch).await?;
         let kernel = add_once(client, kernel_name, deb).await?;
         story.say(format!("kernel {}", kernels::describe(&kernel)));
     }
@@ -223,20 +285,20 @@ async fn add_once(
     }
 }
 
-async fn wait_for_board(client: &Client) -> Result<(), CliError> {
+async fn wait_for_board(client: &Client, name: &str) -> Result<(), CliError> {
     let deadline = Instant::now() + BOARD_LIMIT;
     while Instant::now() < deadline {
         let boards = boards::all(client).await?;
         if boards
             .iter()
-            .any(|board| board.name == BOARD && board.online)
+            .any(|board| board.name == name && board.online)
         {
             return Ok(());
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
     Err(CliError::infrastructure(format!(
-        "board {BOARD} did not come up; see its console"
+        "board {name} did not come up; see its console"
     )))
 }
 
@@ -246,8 +308,9 @@ async fn compare(
     demo: &Demo,
     story: Story,
 ) -> Result<ExitCode, CliError> {
-    wait_for_board(client).await?;
-    story.say(format!("board {BOARD} is online"));
+    let name = board_of(demo.arch);
+    wait_for_board(client, name).await?;
+    story.say(format!("board {name} is online"));
     let plan = submit::plan_source(PLAN)?;
     let (job, builds) = submit::create(client, order(demo)?, plan).await?;
     story.say(format!(
@@ -271,7 +334,10 @@ async fn compare(
 fn order(demo: &Demo) -> Result<Submit, CliError> {
     let bad = |error: klab_model::InvalidText| CliError::usage(error);
     let mut kernels = Vec::new();
-    for (variant, kernel, _) in KERNELS {
+    for Packaged {
+        variant, kernel, ..
+    } in packaged(demo.arch)
+    {
         let variant = VariantName::parse(variant).map_err(bad)?;
         kernels.push((variant, KernelName::parse(kernel).map_err(bad)?));
     }
@@ -279,7 +345,7 @@ fn order(demo: &Demo) -> Result<Submit, CliError> {
         None => Wish::none(),
         Some(series) => {
             kernels.clear();
-            source::wish(series)?
+            source::wish(series, demo.arch)?
         }
     };
     Ok(Submit {
@@ -287,7 +353,7 @@ fn order(demo: &Demo) -> Result<Submit, CliError> {
         kernels,
         arch: None,
         plan: PLAN.to_owned(),
-        boards: BoardSelector::Named(vec![BoardName::parse(BOARD).map_err(bad)?]),
+        boards: BoardSelector::Named(vec![BoardName::parse(board_of(demo.arch)).map_err(bad)?]),
         rounds: demo.rounds,
         owner: None,
         wait: true,

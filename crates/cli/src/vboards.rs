@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use klab_report::Table;
-use klab_vboard::{AgentFiles, BoardSpec, Recipe, VirtualBoard, Workdir, tools};
+use klab_vboard::{AgentFiles, BoardSpec, CMDLINE, Machine, Recipe, VirtualBoard, Workdir, tools};
 use serde_json::json;
 
 use crate::args::{Global, VboardCommand, VboardCreate, VboardPlace};
@@ -33,8 +33,8 @@ pub(crate) async fn blocking<T: Send + 'static>(
         .map_err(CliError::infrastructure)?
 }
 
-/// The static agent: given, or where the build puts it.
-pub(crate) fn agent_binary(given: Option<&Path>) -> Result<PathBuf, CliError> {
+/// The static agent for a machine: given, or where the build puts it.
+pub(crate) fn agent_binary(machine: Machine, given: Option<&Path>) -> Result<PathBuf, CliError> {
     if let Some(path) = given {
         if path.is_file() {
             return Ok(path.to_owned());
@@ -44,27 +44,28 @@ pub(crate) fn agent_binary(given: Option<&Path>) -> Result<PathBuf, CliError> {
             "--agent {path}: there is no such file"
         )));
     }
+    let triple = match machine {
+        Machine::X86_64 => "x86_64-unknown-linux-gnu",
+        Machine::Riscv64 => "riscv64gc-unknown-linux-gnu",
+    };
+    let names = [
+        format!("klab-agent-{machine}"),
+        format!("{triple}/agent/klab-agent"),
+    ];
     let own = std::env::current_exe()?;
-    let places = own.ancestors().skip(1).take(3).flat_map(|folder| {
-        [
-            "klab-agent-static",
-            "x86_64-unknown-linux-gnu/agent/klab-agent",
-        ]
-        .map(|name| folder.join(name))
-    });
-    places
-        .into_iter()
-        .find(|path| path.is_file())
-        .ok_or_else(|| {
-            CliError::usage(
-                "the static agent is missing: build it with `just agent`, or give --agent",
-            )
-        })
+    let folders = own.ancestors().skip(1).take(3);
+    let mut places = folders.flat_map(|folder| names.iter().map(|name| folder.join(name)));
+    places.find(|path| path.is_file()).ok_or_else(|| {
+        CliError::usage(format!(
+            "the static agent for {machine} is missing: build it with `just agent {machine}`, or \
+             give --agent"
+        ))
+    })
 }
 
 /// What a virtual board's agent is told.
-pub(crate) fn agent_config(board: &str, port: u16) -> String {
-    let cmdline = klab_vboard::grub::CMDLINE;
+pub(crate) fn agent_config(board: &str, machine: Machine, port: u16) -> String {
+    let method = machine.boot_method();
     format!(
         "board: {board}\n\
          # QEMU's user network: the host's loopback.\n\
@@ -72,28 +73,29 @@ pub(crate) fn agent_config(board: &str, port: u16) -> String {
          state: /var/lib/klab\n\
          tags: {{ kind: virtual }}\n\
          boot:\n\
-         \x20 method: grub\n\
-         \x20 cmdline: \"{cmdline}\"\n\
+         \x20 method: {method}\n\
+         \x20 cmdline: \"{CMDLINE}\"\n\
          \x20 mkinitrd: [/usr/lib/klab/mkinitrd]\n"
     )
 }
 
 fn make(global: &Global, create: &VboardCreate) -> Result<(), CliError> {
-    tools::install_missing(|text| {
+    let machine = create.arch;
+    tools::install_missing(machine, |text| {
         if !global.quiet {
             output::say(text);
         }
     })?;
-    let agent = agent_binary(create.place.agent.as_deref())?;
+    let agent = agent_binary(machine, create.place.agent.as_deref())?;
     let work = Workdir::new(&create.place.folder)?;
     if !global.quiet {
         output::say("building the base image, unless it is there already");
     }
-    let image = work.image(&Recipe::default())?;
+    let image = work.image(&Recipe::of(machine))?;
     let mut spec = BoardSpec::new(&create.name)?;
     spec.memory_mib = create.memory;
     spec.cpus = create.cpus;
-    let config = agent_config(&create.name, port(&global.controller)?);
+    let config = agent_config(&create.name, machine, port(&global.controller)?);
     let board = work.create(&spec, &image, &AgentFiles::new(agent, config))?;
     if global.json {
         output::json(&json!({ "name": create.name, "folder": board.path().display().to_string() }))
@@ -118,16 +120,17 @@ fn port(address: &str) -> Result<u16, CliError> {
 }
 
 async fn start(global: &Global, name: &str, place: &VboardPlace) -> Result<(), CliError> {
-    let config = agent_config(name, port(&global.controller)?);
-    let agent = agent_binary(place.agent.as_deref())?;
-    let folder = place.folder.clone();
+    let port = port(&global.controller)?;
+    let (folder, agent) = (place.folder.clone(), place.agent.clone());
     let board_name = name.to_owned();
     let board = blocking(move || {
         let work = Workdir::new(&folder)?;
         let board = work.open(&board_name)?;
+        let config = agent_config(&board_name, board.machine(), port);
+        let agent = agent_binary(board.machine(), agent.as_deref())?;
         // The agent follows the program it was made with and the controller's address.
         board.set_agent(&AgentFiles::new(agent, config))?;
-        let image = work.image(&Recipe::default())?;
+        let image = work.image(&Recipe::of(board.machine()))?;
         Ok(board.start(&work.accel(&image)?)?)
     })
     .await?;
@@ -165,7 +168,7 @@ pub(crate) async fn switch_off(board: VirtualBoard) -> Result<(), CliError> {
 
 fn list(global: &Global, place: &VboardPlace) -> Result<(), CliError> {
     let work = Workdir::new(&place.folder)?;
-    let mut table = Table::new(["NAME", "STATE", "MEMORY", "CPUS"]);
+    let mut table = Table::new(["NAME", "ARCH", "STATE", "MEMORY", "CPUS"]);
     let mut boards = Vec::new();
     for name in work.list()? {
         let board = work.open(name.as_str())?;
@@ -175,9 +178,17 @@ fn list(global: &Global, place: &VboardPlace) -> Result<(), CliError> {
             "stopped"
         };
         let (memory, cpus) = (board.spec().memory_mib, board.spec().cpus);
-        boards.push(json!({ "name": name.as_str(), "state": state, "memory_mib": memory }));
+        let machine = board.machine().as_str();
+        boards.push(json!({
+            "name": name.as_str(),
+            "arch": machine,
+            "state": state,
+            "memory_mib": memory,
+            "cpus": cpus,
+        }));
         table.row([
             name.as_str(),
+            machine,
             state,
             &format!("{memory} MiB"),
             &cpus.to_string(),

@@ -162,8 +162,8 @@ pub enum KernelError {
     },
     /// No boot image in the package.
     #[error(
-        "no kernel image in {}: looked for boot/vmlinuz-*, boot/vmlinux-*, boot/Image-* and \
-         bzImage; found {}; {hint}",
+        "no kernel image in {}: looked for boot/vmlinuz-*, boot/vmlinux-*, boot/Image-*, \
+         lib/modules/*/vmlinuz and bzImage; found {}; {hint}",
         .path.display(), counted(*.files)
     )]
     NoImage {

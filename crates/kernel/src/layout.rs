@@ -70,6 +70,11 @@ pub enum NoImageHint {
         /// The image package among them.
         image: Option<String>,
     },
+    /// A Debian package whose parts are packages of their own.
+    Parts {
+        /// The packages with the image and with the modules.
+        packages: Vec<String>,
+    },
     /// Kernel sources or a build tree.
     Tree,
     /// Nothing known.
@@ -88,6 +93,14 @@ impl fmt::Display for NoImageHint {
             }
             Self::Meta { image: None } => {
                 "this package only depends on others: give linux-image-RELEASE"
+            }
+            Self::Parts { packages } => {
+                return write!(
+                    f,
+                    "its parts are packages of their own: unpack {} into one folder with \
+                     `dpkg-deb -x` and give that",
+                    packages.join(" and ")
+                );
             }
             Self::Tree => {
                 "this is a kernel tree: run `make tar-pkg` or `make bindeb-pkg` there and give \
@@ -108,6 +121,10 @@ impl Layout {
             layout.take(n, &item.path[top..], item.name());
         }
         layout.images.sort_by_key(|c| c.rank);
+        // What lies in boot/ comes before its copy beside the modules.
+        for list in [&mut layout.system_maps, &mut layout.configs] {
+            list.sort_by_key(|(n, _)| items[*n].path.matches('/').count());
+        }
         layout
     }
 
@@ -120,7 +137,14 @@ impl Layout {
             && let Some((release, rest)) = rest.split_once('/')
         {
             self.releases.insert(release.to_owned());
+            if let Some(tree) = rest.strip_prefix("dtb/") {
+                self.dtbs.push((n, tree.to_owned()));
+                return;
+            }
             self.modules.push((n, rest.to_owned()));
+            if rest == name {
+                self.beside_modules(n, name, release);
+            }
         }
         if let Some(rest) = DTB_ROOTS.iter().find_map(|root| path.strip_prefix(root))
             && name.ends_with(".dtb")
@@ -140,6 +164,22 @@ impl Layout {
             self.system_maps.push((n, suffix));
         } else if let Some(suffix) = named(name, "config").or_else(|| named(name, ".config")) {
             self.configs.push((n, suffix));
+        }
+    }
+
+    /// Some distributions have everything in the modules folder, others a copy of it. What
+    /// lies in boot/ comes first.
+    fn beside_modules(&mut self, n: usize, name: &str, release: &str) {
+        let suffix = Some(release.to_owned());
+        match (image_name(name), name) {
+            (Some((rank, None)), _) => self.images.push(Candidate {
+                item: n,
+                rank: IMAGES.len() + rank,
+                suffix,
+            }),
+            (_, "System.map") => self.system_maps.push((n, suffix)),
+            (_, "config") => self.configs.push((n, suffix)),
+            _ => {}
         }
     }
 
@@ -211,10 +251,16 @@ fn common_folder(items: &[Item]) -> usize {
 /// What a Debian package without content of its own is, if it depends on others.
 pub(crate) fn meta_hint(items: &[Item], depends: &[String]) -> Option<NoImageHint> {
     let empty = items.iter().all(|item| item.path.starts_with("usr/share/"));
-    let image = depends.iter().find(|name| name.starts_with("linux-image-"));
-    (empty && !depends.is_empty()).then(|| NoImageHint::Meta {
-        image: image.cloned(),
-    })
+    let named = |start: &str| depends.iter().find(|name| name.starts_with(start)).cloned();
+    let part = |start| named(start).into_iter();
+    let parts: Vec<String> = part("linux-binary-")
+        .chain(part("linux-modules-"))
+        .collect();
+    let hint = match named("linux-image-") {
+        None if !parts.is_empty() => NoImageHint::Parts { packages: parts },
+        image => NoImageHint::Meta { image },
+    };
+    (empty && !depends.is_empty()).then_some(hint)
 }
 
 /// Guesses what a package without an image is.

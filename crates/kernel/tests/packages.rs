@@ -202,6 +202,45 @@ fn device_trees_come_along() {
 }
 
 #[test]
+fn a_kernel_that_lies_whole_in_its_modules_folder_is_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let inside = |name: &str| format!("usr/lib/modules/{RELEASE}/{name}");
+    let files = [
+        ("vmlinuz", good_bz_image()),
+        ("config", b"CONFIG_X=y\n".to_vec()),
+        ("System.map", vec![b'f'; 2000]),
+        ("dtb/sifive/x.dtb", b"dtb".to_vec()),
+        ("kernel/a.ko", b"module a".to_vec()),
+    ];
+    let files = files.map(|(name, bytes)| (inside(name), bytes));
+    let package = open(&write(dir.path(), "k.tar", &tar(&as_refs(&files)))).unwrap();
+    expect(&package, PackageKind::Tar);
+    let expected = [
+        "boot/System.map",
+        "boot/config",
+        "boot/dtbs/sifive/x.dtb",
+        "boot/vmlinuz",
+        "lib/modules/6.1.0-test/System.map",
+        "lib/modules/6.1.0-test/config",
+        "lib/modules/6.1.0-test/kernel/a.ko",
+    ];
+    assert_eq!(package.files().collect::<Vec<_>>(), expected);
+
+    // With a boot folder beside it, that is what counts.
+    let mut both = files.to_vec();
+    let config = format!("boot/config-{RELEASE}");
+    both.push((format!("boot/vmlinuz-{RELEASE}"), good_bz_image()));
+    both.push((config, b"CONFIG_Y=y\n".to_vec()));
+    for order in 0..2 {
+        both.reverse();
+        let path = write(dir.path(), &format!("{order}.tar"), &tar(&as_refs(&both)));
+        let package = open(&path).unwrap();
+        let digest = Digest::of(b"CONFIG_Y=y\n");
+        assert_eq!(package.manifest().config_digest, Some(digest));
+    }
+}
+
+#[test]
 fn vmlinux_beside_the_image_confirms_or_supplies_the_build_id() {
     let dir = tempfile::tempdir().unwrap();
     let with = |image: &[u8], linked: &[u8]| {

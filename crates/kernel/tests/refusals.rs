@@ -29,9 +29,9 @@ fn packages_without_an_image_say_what_to_give() {
     };
     assert_eq!(
         case("usr/src/linux-headers-6.1.0/Makefile"),
-        "no kernel image in DIR/k.deb: looked for boot/vmlinuz-*, boot/vmlinux-*, boot/Image-* \
-         and bzImage; found 1 file; this is a headers package: give the linux-image package \
-         beside it"
+        "no kernel image in DIR/k.deb: looked for boot/vmlinuz-*, boot/vmlinux-*, boot/Image-*, \
+         lib/modules/*/vmlinuz and bzImage; found 1 file; this is a headers package: give the \
+         linux-image package beside it"
     );
     assert!(case("usr/lib/debug/boot/vmlinux-6.1.0").contains("debug symbols"));
     let unknown = "found 1 file; give the image package of a kernel";
@@ -81,6 +81,13 @@ fn a_package_that_only_depends_on_others_names_the_one_to_give() {
     }
     let text = case("control.tar", &other, &doc);
     assert!(text.ends_with("depends on others: give linux-image-RELEASE"));
+    let parts = depends("linux-binary-7.2-x (= 1), dracut | linux-modules-6, linux-modules-7.2-x");
+    let parts = tar(&[("control", parts.as_bytes())]);
+    let text = case("control.tar", &parts, &doc);
+    assert!(
+        text.ends_with("unpack linux-binary-7.2-x and linux-modules-7.2-x into one folder with `dpkg-deb -x` and give that"),
+        "{text}"
+    );
     // Who has files of his own does not only depend on others.
     let text = case("control.tar", &signed, &[("etc/hosts", b"x")]);
     assert!(text.ends_with("give the image package of a kernel"));

@@ -5,6 +5,7 @@
 //! follow from the running time and are left out. Of the free-form measurements of
 //! single stressors only times per operation have a unit that can be told from the key.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 
 use klab_model::{Direction, Metric, ResultFormat, Sample, Unit};
@@ -71,7 +72,8 @@ struct Values {
 }
 
 pub(crate) fn parse(bytes: &[u8]) -> Result<Parsed, ParseError> {
-    let text = whole(bytes)?;
+    let text = without_build_info(whole(bytes)?);
+    let text = text.as_ref();
     let document: Document =
         serde_yaml::from_str(text).map_err(|error| unreadable(text, &error))?;
     let values: Values = serde_yaml::from_str(text).map_err(|error| unreadable(text, &error))?;
@@ -117,6 +119,23 @@ fn whole(bytes: &[u8]) -> Result<&str, ParseError> {
         return Err(lines.cut(FORMAT, "`...`, the end of the document"));
     }
     Ok(text)
+}
+
+/// stress-ng 0.19 writes how it was built before the system's section, and one line of that
+/// without its indent, which is no YAML. Nobody needs it: its lines become empty, so that
+/// places in messages stay right.
+fn without_build_info(text: &str) -> Cow<'_, str> {
+    const BUILD: &str = "\nbuild-info:\n";
+    const SYSTEM: &str = "\nsystem-info:\n";
+    let (Some(start), Some(end)) = (text.find(BUILD), text.find(SYSTEM)) else {
+        return Cow::Borrowed(text);
+    };
+    if end < start {
+        return Cow::Borrowed(text);
+    }
+    let gone = text[start..end].matches('\n').count();
+    let lines = "\n".repeat(gone);
+    Cow::Owned([&text[..start], &lines, &text[end..]].concat())
 }
 
 type Entries = BTreeMap<String, Spanned<serde_json::Value>>;

@@ -67,14 +67,6 @@ impl Accel {
             reason: "chosen by the caller".to_owned(),
         }
     }
-
-    /// Values of QEMU's `-accel` and `-cpu`.
-    pub(crate) fn qemu(&self) -> [&'static str; 4] {
-        match self.kind {
-            AccelKind::Kvm => ["-accel", "kvm", "-cpu", "host"],
-            AccelKind::Tcg => ["-accel", "tcg,thread=multi", "-cpu", "Nehalem"],
-        }
-    }
 }
 
 /// A stored probe.
@@ -87,6 +79,13 @@ struct Stored {
 
 /// The stored result if it is fresh, else a new probe.
 pub(crate) fn cached(root: &Path, image: &BaseImage) -> Result<Accel> {
+    let machine = image.machine();
+    if !machine.is_of_host() {
+        return Ok(Accel {
+            kind: AccelKind::Tcg,
+            reason: format!("{machine} code on {}", std::env::consts::ARCH),
+        });
+    }
     let file = root.join("accel.json");
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -130,7 +129,7 @@ fn probe(root: &Path, image: &BaseImage) -> Result<Accel> {
     command.args([
         "--pdeathsig",
         "KILL",
-        "qemu-system-x86_64",
+        image.machine().qemu(),
         "-nodefaults",
         "-no-user-config",
     ]);
@@ -144,7 +143,7 @@ fn probe(root: &Path, image: &BaseImage) -> Result<Accel> {
         "stdio",
     ]);
     command
-        .args(Accel::kvm().qemu())
+        .args(image.machine().accel_args(AccelKind::Kvm))
         .arg("-kernel")
         .arg(image.vmlinuz())
         .arg("-initrd")

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::command::{run, tool};
 use crate::recipe::in_range;
 use crate::{
-    Accel, AgentFiles, BaseImage, ConsoleFollower, Error, Result, VirtualBoard, qmp, seed,
+    Accel, AgentFiles, BaseImage, ConsoleFollower, Error, Machine, Result, VirtualBoard, qmp, seed,
 };
 
 /// File with the board's specification.
@@ -102,6 +102,9 @@ impl BoardSpec {
 #[derive(Debug, Serialize, Deserialize)]
 struct Stored {
     spec: BoardSpec,
+    /// The machine that its base image is for.
+    #[serde(default)]
+    machine: Machine,
     /// Digest of the base image its disk is backed by.
     image: String,
 }
@@ -120,6 +123,7 @@ struct Stored {
 pub struct BoardDir {
     dir: PathBuf,
     spec: BoardSpec,
+    machine: Machine,
     image: String,
 }
 
@@ -148,6 +152,7 @@ impl BoardDir {
         let board = Self {
             dir,
             spec: spec.clone(),
+            machine: image.machine(),
             image: image.digest().to_owned(),
         };
         seed::write(agent, spec.name.as_str(), &board.file("seed.tar"))?;
@@ -159,6 +164,7 @@ impl BoardDir {
         run(make.arg(backing).arg("disk.qcow2"))?;
         let stored = Stored {
             spec: spec.clone(),
+            machine: board.machine,
             image: board.image.clone(),
         };
         let path = board.file(SPEC);
@@ -192,6 +198,7 @@ impl BoardDir {
         Ok(Self {
             dir,
             spec: stored.spec,
+            machine: stored.machine,
             image: stored.image,
         })
     }
@@ -206,6 +213,12 @@ impl BoardDir {
     #[must_use]
     pub fn spec(&self) -> &BoardSpec {
         &self.spec
+    }
+
+    /// The machine that it is.
+    #[must_use]
+    pub fn machine(&self) -> Machine {
+        self.machine
     }
 
     /// Digest of the base image below its disk.
@@ -351,6 +364,7 @@ mod tests {
         let board = BoardDir {
             dir: dir.path().to_owned(),
             spec,
+            machine: Machine::X86_64,
             image: String::new(),
         };
         let held = board.lock().expect("free");

@@ -1,4 +1,4 @@
-//! The disk: GPT with a BIOS boot partition, a FAT boot partition and an ext4 root. Made from
+//! The disk: GPT with room for a boot loader, a FAT boot partition and an ext4 root. Made from
 //! files, without loop devices and without root.
 
 use std::fs::{File, OpenOptions};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use crate::command::{describe, run, tail, tool};
-use crate::{Error, Recipe, Result, grub};
+use crate::{Error, Machine, Recipe, Result, grub, uboot};
 
 /// Bytes in a MiB.
 const MIB: u64 = 1 << 20;
@@ -20,7 +20,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// MiB of the BIOS boot partition, which starts at 1 MiB.
+    /// MiB of the partition for the boot loader's own code, which starts at 1 MiB.
     const CORE_MIB: u64 = 1;
     /// First MiB of the boot partition.
     const BOOT_AT: u64 = 1 + Self::CORE_MIB;
@@ -42,12 +42,22 @@ impl Layout {
     }
 
     /// The partition table in sfdisk's words; sectors of 512 bytes.
-    fn sfdisk(self) -> String {
+    ///
+    /// The partitions have the same numbers on every machine. U-Boot looks for its script on
+    /// the one that is marked as bootable.
+    fn sfdisk(self, machine: Machine) -> String {
+        let (kind, mark) = match machine {
+            Machine::X86_64 => ("21686148-6449-6E6F-744E-656564454649, name=klab-bios", ""),
+            Machine::Riscv64 => (
+                "8DA63339-0007-60C0-C436-083AC8230908, name=klab-spare",
+                ", attrs=LegacyBIOSBootable",
+            ),
+        };
         let sectors = |mib: u64| mib * MIB / 512;
         format!(
             "label: gpt\n\
-             start={}, size={}, type=21686148-6449-6E6F-744E-656564454649, name=klab-bios\n\
-             start={}, size={}, type=U, name=klab-boot\n\
+             start={}, size={}, type={kind}\n\
+             start={}, size={}, type=U, name=klab-boot{mark}\n\
              start={}, size={}, type=L, name=klab-root\n",
             grub::CORE_SECTOR,
             sectors(Self::CORE_MIB),
@@ -59,7 +69,7 @@ impl Layout {
     }
 }
 
-/// What the boot partition holds besides GRUB's own files.
+/// What the boot partition holds besides the boot loader's own files.
 pub(crate) struct BootFiles<'a> {
     pub(crate) vmlinuz: &'a Path,
     pub(crate) initrd: &'a Path,
@@ -67,22 +77,25 @@ pub(crate) struct BootFiles<'a> {
 
 /// Makes the disk in `scratch` and writes it as qcow2 to `out`.
 pub(crate) fn make(
-    layout: Layout,
+    recipe: &Recipe,
     root: &Path,
     boot: &BootFiles<'_>,
     scratch: &Path,
     out: &Path,
 ) -> Result<()> {
+    let (layout, machine) = (Layout::new(recipe), recipe.machine);
     let raw = scratch.join("disk.raw");
     let file = File::create(&raw).map_err(Error::io("create", &raw))?;
     file.set_len(layout.total() * MIB)
         .map_err(Error::io("size", &raw))?;
-    sfdisk(&raw, &layout.sfdisk())?;
-    let fat = boot_partition(layout, boot, scratch)?;
+    sfdisk(&raw, &layout.sfdisk(machine))?;
+    let fat = boot_partition(layout, machine, boot, scratch)?;
     let ext4 = root_partition(layout, root, scratch)?;
     copy_sparse(&fat, &raw, Layout::BOOT_AT * MIB)?;
     copy_sparse(&ext4, &raw, layout.root_at() * MIB)?;
-    write_grub(&raw, scratch)?;
+    if machine == Machine::X86_64 {
+        write_grub(&raw, scratch)?;
+    }
     run(tool("qemu-img")
         .args(["convert", "-f", "raw", "-O", "qcow2"])
         .arg(&raw)
@@ -122,8 +135,13 @@ fn sfdisk(raw: &Path, script: &str) -> Result<()> {
     })
 }
 
-/// The FAT file system with GRUB's files and the known-good kernel.
-fn boot_partition(layout: Layout, boot: &BootFiles<'_>, scratch: &Path) -> Result<PathBuf> {
+/// The FAT file system with the boot loader's files and the known-good kernel.
+fn boot_partition(
+    layout: Layout,
+    machine: Machine,
+    boot: &BootFiles<'_>,
+    scratch: &Path,
+) -> Result<PathBuf> {
     let image = scratch.join("boot.fat");
     let file = File::create(&image).map_err(Error::io("create", &image))?;
     file.set_len(layout.boot_mib * MIB)
@@ -136,15 +154,12 @@ fn boot_partition(layout: Layout, boot: &BootFiles<'_>, scratch: &Path) -> Resul
         .arg("-i")
         .arg(&image)
         .args(["::grub", "::klab", "::known-good"]))?;
-    let (config, env) = (scratch.join("grub.cfg"), scratch.join("grubenv"));
-    std::fs::write(&config, grub::config()).map_err(Error::io("write", &config))?;
-    std::fs::write(&env, grub::grubenv(&[])?).map_err(Error::io("write", &env))?;
-    let files = [
-        (config.as_path(), "::grub/grub.cfg"),
-        (env.as_path(), "::grub/grubenv"),
-        (boot.vmlinuz, "::known-good/vmlinuz"),
-        (boot.initrd, "::known-good/initrd"),
-    ];
+    let mut files = match machine {
+        Machine::X86_64 => grub::files(scratch)?,
+        Machine::Riscv64 => uboot::files(scratch)?,
+    };
+    files.push((boot.vmlinuz.to_owned(), "::known-good/vmlinuz"));
+    files.push((boot.initrd.to_owned(), "::known-good/initrd"));
     for (from, to) in files {
         run(tool("mcopy").arg("-i").arg(&image).arg(from).arg(to))?;
     }
@@ -229,13 +244,17 @@ mod tests {
             root_mib: 512,
         };
         assert_eq!(
-            layout.sfdisk(),
+            layout.sfdisk(Machine::X86_64),
             "label: gpt\n\
              start=2048, size=2048, type=21686148-6449-6E6F-744E-656564454649, name=klab-bios\n\
              start=4096, size=131072, type=U, name=klab-boot\n\
              start=135168, size=1048576, type=L, name=klab-root\n"
         );
         assert_eq!(layout.total(), 579);
+        let riscv = layout.sfdisk(Machine::Riscv64);
+        let boot = "start=4096, size=131072, type=U, name=klab-boot, attrs=LegacyBIOSBootable\n";
+        assert!(riscv.contains(boot), "{riscv}");
+        assert!(!riscv.contains("klab-bios"), "{riscv}");
     }
 
     #[test]

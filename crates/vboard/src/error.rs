@@ -6,6 +6,12 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// Not a machine that boards can be.
+    #[error("{found:?} is no machine of virtual boards: expected x86_64 or riscv64")]
+    Machine {
+        /// What was given.
+        found: String,
+    },
     /// Host tools are missing.
     #[error("missing host tools: {}; install them with: {install}", .tools.join(", "))]
     MissingTools {

@@ -4,23 +4,15 @@
 //! GRUB clears it on disk before the kernel starts; if it cannot, it boots the known-good kernel.
 //! The candidate's `menuentry` is in `/boot/klab/candidate.cfg`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::{Error, Result};
+use crate::{CMDLINE, Error, Result};
 
 /// Id of the default entry, which is never changed.
 pub const KNOWN_GOOD: &str = "known-good";
 
 /// Id of the candidate's entry, the value for `next_entry`.
 pub const CANDIDATE: &str = "klab-candidate";
-
-/// Kernel command line of the known-good kernel, and a good one for candidates.
-///
-/// `root=` names the third partition of the first disk, which also works for kernels without an
-/// initrd. `panic=10` restarts after a panic; `klab.watchdog=` makes the initrd arm the hardware
-/// watchdog (seconds), so that a boot that hangs ends.
-pub const CMDLINE: &str =
-    "root=/dev/vda3 ro console=ttyS0 quiet loglevel=4 panic=10 klab.watchdog=120";
 
 /// Size of a GRUB environment block in bytes; GRUB refuses any other.
 pub const GRUBENV_SIZE: usize = 1024;
@@ -133,6 +125,14 @@ pub(crate) fn embed(boot: &[u8], core: &[u8], room: u64) -> Result<(Vec<u8>, Vec
     boot.truncate(0x1b8);
     core[0x1f4..0x1fc].copy_from_slice(&(CORE_SECTOR + 1).to_le_bytes());
     Ok((boot, core))
+}
+
+/// Makes the loader's files in `scratch`; each with its place on the boot partition.
+pub(crate) fn files(scratch: &Path) -> Result<Vec<(PathBuf, &'static str)>> {
+    let (file, env) = (scratch.join("grub.cfg"), scratch.join("grubenv"));
+    std::fs::write(&file, config()).map_err(Error::io("write", &file))?;
+    std::fs::write(&env, grubenv(&[])?).map_err(Error::io("write", &env))?;
+    Ok(vec![(file, "::grub/grub.cfg"), (env, "::grub/grubenv")])
 }
 
 /// Makes the core image with grub-mkimage and returns it.

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::{Error, Recipe, Result, apt, disk, rootfs};
+use crate::{Error, Machine, Recipe, Result, apt, disk, rootfs};
 
 /// A built base image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseImage {
     dir: PathBuf,
+    machine: Machine,
     digest: String,
     release: String,
 }
@@ -20,6 +21,12 @@ impl BaseImage {
     #[must_use]
     pub fn digest(&self) -> &str {
         &self.digest
+    }
+
+    /// The machine it is for.
+    #[must_use]
+    pub fn machine(&self) -> Machine {
+        self.machine
     }
 
     /// Release of the known-good kernel, as `uname -r` prints it.
@@ -47,13 +54,14 @@ impl BaseImage {
     }
 
     /// The image in `dir`, if its build was finished.
-    fn open(dir: PathBuf, digest: String) -> Option<Self> {
+    fn open(dir: PathBuf, machine: Machine, digest: String) -> Option<Self> {
         let release = std::fs::read_to_string(dir.join("release"))
             .ok()?
             .trim()
             .to_owned();
         let image = Self {
             dir,
+            machine,
             digest,
             release,
         };
@@ -70,15 +78,15 @@ pub(crate) fn find_or_build(images: &Path, packages: &Path, recipe: &Recipe) -> 
     recipe.validate()?;
     let digest = recipe.digest();
     let dir = images.join(&digest);
-    if let Some(image) = BaseImage::open(dir.clone(), digest.clone()) {
+    if let Some(image) = BaseImage::open(dir.clone(), recipe.machine, digest.clone()) {
         return Ok(image);
     }
-    crate::tools::check()?;
+    crate::tools::check(recipe.machine)?;
     std::fs::create_dir_all(images).map_err(Error::io("create", images))?;
     let lock = images.join(format!("{digest}.lock"));
     let held = File::create(&lock).map_err(Error::io("create", &lock))?;
     flock(&held, FlockOperation::LockExclusive).map_err(|e| Error::io("lock", &lock)(e.into()))?;
-    if let Some(image) = BaseImage::open(dir.clone(), digest.clone()) {
+    if let Some(image) = BaseImage::open(dir.clone(), recipe.machine, digest.clone()) {
         return Ok(image);
     }
     // What an interrupted build left is in the way and of no use.
@@ -90,7 +98,7 @@ pub(crate) fn find_or_build(images: &Path, packages: &Path, recipe: &Recipe) -> 
     }
     build(&part, packages, recipe)?;
     std::fs::rename(&part, &dir).map_err(Error::io("move", &part))?;
-    BaseImage::open(dir.clone(), digest).ok_or_else(|| Error::BadBoard {
+    BaseImage::open(dir.clone(), recipe.machine, digest).ok_or_else(|| Error::BadBoard {
         path: dir,
         problem: "the image is not whole after it was built".to_owned(),
     })
@@ -114,7 +122,8 @@ fn build(part: &Path, packages: &Path, recipe: &Recipe) -> Result<()> {
     );
     rootfs::unpack(recipe, &sources, &root)?;
     rootfs::finish(&root)?;
-    let deb = apt::fetch_debian_kernel(&recipe.kernel_package, &recipe.suite, packages)?;
+    let (package, suite) = (&recipe.kernel_package, &recipe.suite);
+    let deb = apt::fetch_debian_kernel(recipe.machine, package, suite, packages)?;
     let vmlinuz = part.join("vmlinuz");
     let initrd = scratch.join("initrd");
     let release = rootfs::add_kernel(&deb, &scratch, &root, &vmlinuz)?;
@@ -124,13 +133,7 @@ fn build(part: &Path, packages: &Path, recipe: &Recipe) -> Result<()> {
         vmlinuz: &vmlinuz,
         initrd: &initrd,
     };
-    disk::make(
-        disk::Layout::new(recipe),
-        &root,
-        &boot,
-        &scratch,
-        &part.join("disk.qcow2"),
-    )?;
+    disk::make(recipe, &root, &boot, &scratch, &part.join("disk.qcow2"))?;
     std::fs::rename(&initrd, part.join("initrd")).map_err(Error::io("move", &initrd))?;
     std::fs::remove_dir_all(&scratch).map_err(Error::io("remove", &scratch))?;
     let mark = part.join("release");
@@ -144,7 +147,7 @@ mod tests {
     #[test]
     fn an_image_without_all_parts_is_not_taken() {
         let dir = tempfile::tempdir().expect("temporary folder");
-        let open = || BaseImage::open(dir.path().to_owned(), "d".to_owned());
+        let open = || BaseImage::open(dir.path().to_owned(), Machine::X86_64, "d".to_owned());
         for part in ["disk.qcow2", "vmlinuz", "initrd"] {
             assert_eq!(open(), None);
             std::fs::write(dir.path().join(part), "x").expect("write");

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::command::{describe, tail, tool};
-use crate::{Accel, BoardDir, BoardSpec, ConsoleFollower, Error, Result, qmp};
+use crate::{Accel, BoardDir, BoardSpec, ConsoleFollower, Error, Machine, Result, qmp};
 
 /// How long QEMU may take to open its monitor.
 const OPEN: Duration = Duration::from_secs(30);
@@ -85,8 +85,8 @@ impl VirtualBoard {
         let _ = std::fs::remove_file(dir.file(qmp::SOCKET));
         let mut command = tool("setpriv");
         command
-            .args(["--pdeathsig", "KILL", "qemu-system-x86_64"])
-            .args(arguments(dir.spec(), accel));
+            .args(["--pdeathsig", "KILL", dir.machine().qemu()])
+            .args(arguments(dir.machine(), dir.spec(), accel));
         command
             .current_dir(dir.path())
             .stdout(out)
@@ -258,18 +258,13 @@ fn wait(mut child: Child) -> Exit {
 }
 
 /// QEMU's arguments; file names are relative to the board's folder.
-fn arguments(spec: &BoardSpec, accel: &Accel) -> Vec<String> {
-    let mut args: Vec<String> = [
-        "-nodefaults",
-        "-no-user-config",
-        "-display",
-        "none",
-        "-machine",
-        "pc",
-    ]
-    .map(str::to_owned)
-    .to_vec();
-    args.extend(accel.qemu().map(str::to_owned));
+fn arguments(machine: Machine, spec: &BoardSpec, accel: &Accel) -> Vec<String> {
+    let mut args: Vec<String> = ["-nodefaults", "-no-user-config", "-display", "none"]
+        .iter()
+        .chain(machine.board_args())
+        .chain(&machine.accel_args(accel.kind))
+        .map(|word| (*word).to_owned())
+        .collect();
     let sizes = [
         ("-name", spec.name.to_string()),
         ("-m", spec.memory_mib.to_string()),
@@ -318,16 +313,18 @@ mod tests {
     fn the_arguments_keep_what_boards_rely_on() {
         let mut spec = BoardSpec::new("vb1").expect("valid");
         spec.memory_mib = 512;
-        let line = arguments(&spec, &Accel::tcg()).join(" ");
-        assert!(line.contains("-accel tcg,thread=multi"), "{line}");
-        assert!(line.contains("-m 512 -smp 2"), "{line}");
-        // The log of earlier starts stays; a reboot is a reboot; the watchdog bites.
-        assert!(line.contains("append=on"), "{line}");
-        assert!(!line.contains("-no-reboot"), "{line}");
-        assert!(
-            line.contains("-device i6300esb") && line.contains("watchdog=reset"),
-            "{line}"
-        );
+        for machine in Machine::ALL {
+            let line = arguments(machine, &spec, &Accel::tcg()).join(" ");
+            assert!(line.contains("-accel tcg,thread=multi"), "{line}");
+            assert!(line.contains("-m 512 -smp 2"), "{line}");
+            // The log of earlier starts stays; a reboot is a reboot; the watchdog bites.
+            assert!(line.contains("append=on"), "{line}");
+            assert!(!line.contains("-no-reboot"), "{line}");
+            assert!(
+                line.contains("-device i6300esb") && line.contains("watchdog=reset"),
+                "{line}"
+            );
+        }
     }
 
     #[test]

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result};
+use crate::{Error, Machine, Result};
 
 /// Packages every board has: init, tools to boot with, workloads, tracing.
-const BASE_PACKAGES: [&str; 17] = [
+const BASE_PACKAGES: [&str; 16] = [
     "libc6",
     "base-files",
     "base-passwd",
@@ -24,11 +24,18 @@ const BASE_PACKAGES: [&str; 17] = [
     "rt-tests",
     "stress-ng",
     "trace-cmd",
-    "kexec-tools",
 ];
 
+/// Kernel command line of the known-good kernel, and a good one for candidates.
+///
+/// `root=` names the third partition of the first disk, which also works for kernels without an
+/// initrd. `panic=10` restarts after a panic; `klab.watchdog=` makes the initrd arm the
+/// watchdog (seconds), so that a boot that hangs ends.
+pub const CMDLINE: &str =
+    "root=/dev/vda3 ro console=ttyS0 quiet loglevel=4 panic=10 klab.watchdog=120";
+
 /// Every text that is put into the image; a change of one makes another image.
-const TEXTS: [&str; 8] = [
+const TEXTS: [&str; 9] = [
     include_str!("files/inittab"),
     include_str!("files/rcS"),
     include_str!("files/rcK"),
@@ -37,11 +44,14 @@ const TEXTS: [&str; 8] = [
     include_str!("files/mkinitrd"),
     include_str!("files/initrd-init"),
     include_str!("files/grub.cfg"),
+    include_str!("../../../configs/boot/uboot.cmd"),
 ];
 
 /// What a base image is made of. The agent is not part of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recipe {
+    /// The machine it is for.
+    pub machine: Machine,
     /// Debian release by code name.
     pub suite: String,
     /// Packages besides the fixed set (busybox, util-linux, rt-tests, stress-ng, trace-cmd ...).
@@ -56,20 +66,21 @@ pub struct Recipe {
     pub sources: Option<PathBuf>,
 }
 
-impl Default for Recipe {
-    fn default() -> Self {
+impl Recipe {
+    /// The recipe of a machine: Debian with its own kernel.
+    #[must_use]
+    pub fn of(machine: Machine) -> Self {
         Self {
-            suite: "bookworm".to_owned(),
+            machine,
+            suite: machine.suite().to_owned(),
             packages: Vec::new(),
-            kernel_package: "linux-image-cloud-amd64".to_owned(),
+            kernel_package: machine.kernel_package().to_owned(),
             root_mib: 4096,
             boot_mib: 256,
             sources: None,
         }
     }
-}
 
-impl Recipe {
     /// Checks the sizes.
     ///
     /// # Errors
@@ -82,7 +93,8 @@ impl Recipe {
     /// All packages of the root file system.
     pub(crate) fn all_packages(&self) -> Vec<&str> {
         let more = self.packages.iter().map(String::as_str);
-        BASE_PACKAGES.into_iter().chain(more).collect()
+        let own = self.machine.packages().iter().copied();
+        BASE_PACKAGES.into_iter().chain(own).chain(more).collect()
     }
 
     /// Names the image: the first 16 hexadecimal digits of a BLAKE3 digest over everything in it
@@ -93,11 +105,12 @@ impl Recipe {
         let root = self.root_mib.to_string();
         let boot = self.boot_mib.to_string();
         let fields = [
+            self.machine.as_str(),
             self.suite.as_str(),
             &self.kernel_package,
             &root,
             &boot,
-            crate::grub::CMDLINE,
+            CMDLINE,
         ];
         for part in fields.into_iter().chain(self.all_packages()).chain(TEXTS) {
             hash.update(&(part.len() as u64).to_le_bytes());
@@ -130,18 +143,19 @@ mod tests {
 
     #[test]
     fn the_digest_follows_the_content() {
-        let plain = Recipe::default();
+        let plain = Recipe::of(Machine::X86_64);
         let more = Recipe {
             packages: vec!["zstd".to_owned()],
-            ..Recipe::default()
+            ..Recipe::of(Machine::X86_64)
         };
         let larger = Recipe {
             root_mib: 8192,
-            ..Recipe::default()
+            ..Recipe::of(Machine::X86_64)
         };
-        assert_eq!(plain.digest(), Recipe::default().digest());
+        assert_eq!(plain.digest(), Recipe::of(Machine::X86_64).digest());
         assert_ne!(plain.digest(), more.digest());
         assert_ne!(plain.digest(), larger.digest());
+        assert_ne!(plain.digest(), Recipe::of(Machine::Riscv64).digest());
         assert_eq!(plain.digest().len(), 16);
     }
 
@@ -149,7 +163,7 @@ mod tests {
     fn sizes_are_checked() {
         let error = Recipe {
             boot_mib: 10,
-            ..Recipe::default()
+            ..Recipe::of(Machine::X86_64)
         }
         .validate()
         .expect_err("too small");

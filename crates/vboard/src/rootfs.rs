@@ -1,7 +1,7 @@
 //! The root file system: Debian packages unpacked, our few files on top.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::command::{run, tool};
 use crate::{Error, Recipe, Result};
@@ -54,7 +54,8 @@ const LEFT_OUT: [&str; 6] = [
 pub(crate) fn unpack(recipe: &Recipe, sources: &Path, root: &Path) -> Result<()> {
     let include = format!("--include={}", recipe.all_packages().join(","));
     let mut command = tool("mmdebstrap");
-    command.args(["--variant=extract", "--architectures=amd64", &include]);
+    let arch = format!("--architectures={}", recipe.machine.debian());
+    command.args(["--variant=extract", &arch, &include]);
     command.arg("--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr");
     command.arg("--aptopt=APT::Install-Recommends \"false\"");
     command.args(
@@ -121,10 +122,10 @@ pub(crate) fn finish(root: &Path) -> Result<()> {
     link_applets(root)
 }
 
-/// `busybox --install -s`, done from outside and never over a file that is there.
+/// `busybox --install -s`, done from outside and never over a file that is there. The host's
+/// busybox lists the applets: the board's may be for another machine.
 fn link_applets(root: &Path) -> Result<()> {
-    let busybox = root.join("usr/bin/busybox");
-    let list = run(std::process::Command::new(&busybox).arg("--list"))?;
+    let list = run(tool("busybox").arg("--list"))?;
     for applet in list.lines().filter(|a| !a.contains('/')) {
         let there = ["usr/bin", "usr/sbin"]
             .iter()
@@ -155,39 +156,64 @@ pub(crate) fn add_kernel(
     root: &Path,
     vmlinuz: &Path,
 ) -> Result<String> {
-    let tree = scratch.join("kernel");
-    run(tool("dpkg-deb").arg("-x").arg(deb).arg(&tree))?;
-    let boot = tree.join("boot");
-    let entries = std::fs::read_dir(&boot).map_err(Error::io("read", &boot))?;
-    let images = entries
-        .flatten()
-        .map(|e| e.file_name().to_string_lossy().into_owned());
-    let release = images
-        .into_iter()
-        .find_map(|n| n.strip_prefix("vmlinuz-").map(str::to_owned));
-    let release = release.ok_or_else(|| Error::Packages {
-        what: format!("{} holds no /boot/vmlinuz-RELEASE", deb.display()),
+    // What was unpacked by whoever fetched it is only read.
+    let unpacked = scratch.join("kernel");
+    let tree = if deb.is_dir() {
+        deb.to_owned()
+    } else {
+        run(tool("dpkg-deb").arg("-x").arg(deb).arg(&unpacked))?;
+        unpacked.clone()
+    };
+    let (release, image) = image_of(&tree).ok_or_else(|| Error::Packages {
+        what: format!("{} holds no kernel image", deb.display()),
         mend: "name a kernel image package, like linux-image-cloud-amd64".to_owned(),
     })?;
-    let image = boot.join(format!("vmlinuz-{release}"));
     std::fs::copy(&image, vmlinuz).map_err(Error::io("copy", &image))?;
-    let (from, to) = (tree.join("lib/modules"), root.join("usr/lib/modules"));
+    // Newer packages know that /lib is a link.
+    let from = ["usr/lib/modules", "lib/modules"].map(|dir| tree.join(dir));
+    let from = from.iter().find(|dir| dir.join(&release).is_dir());
+    let from = from.ok_or_else(|| Error::Packages {
+        what: format!("{} holds no modules of {release}", deb.display()),
+        mend: "name a kernel image package, like linux-image-cloud-amd64".to_owned(),
+    })?;
+    let to = root.join("usr/lib/modules");
     std::fs::create_dir_all(&to).map_err(Error::io("create", &to))?;
     run(tool("cp").arg("-a").arg(from.join(&release)).arg(&to))?;
-    let busybox = root.join("usr/bin/busybox");
-    run(std::process::Command::new(busybox)
-        .arg("depmod")
-        .arg("-b")
-        .arg(root)
-        .arg(&release))?;
-    std::fs::remove_dir_all(&tree).map_err(Error::io("remove", &tree))?;
+    run(tool("depmod").arg("-b").arg(root).arg(&release))?;
+    if unpacked.exists() {
+        std::fs::remove_dir_all(&unpacked).map_err(Error::io("remove", &unpacked))?;
+    }
     Ok(release)
 }
 
-/// Runs the board's own mkinitrd, with the board's own busybox, for the known-good kernel.
+/// Release and boot image of an unpacked kernel: in `boot`, or beside the modules.
+fn image_of(tree: &Path) -> Option<(String, PathBuf)> {
+    let names = |dir: &Path| -> Vec<String> {
+        let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+        entries
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect()
+    };
+    let boot = tree.join("boot");
+    let in_boot = names(&boot).into_iter().find_map(|name| {
+        let mut kinds = ["vmlinuz-", "vmlinux-"].into_iter();
+        let release = kinds.find_map(|kind| name.strip_prefix(kind))?.to_owned();
+        Some((release, boot.join(name)))
+    });
+    let modules = tree.join("usr/lib/modules");
+    let beside = || {
+        names(&modules).into_iter().find_map(|release| {
+            let image = modules.join(&release).join("vmlinuz");
+            image.is_file().then_some((release, image))
+        })
+    };
+    in_boot.or_else(beside)
+}
+
+/// Runs the board's own mkinitrd for the known-good kernel: with the host's busybox, and the
+/// board's inside.
 pub(crate) fn make_initrd(root: &Path, release: &str, out: &Path) -> Result<()> {
-    let busybox = root.join("usr/bin/busybox");
-    let mut command = std::process::Command::new(&busybox);
+    let mut command = tool("busybox");
     command
         .arg("sh")
         .arg(root.join("usr/lib/klab/mkinitrd"))
@@ -195,5 +221,9 @@ pub(crate) fn make_initrd(root: &Path, release: &str, out: &Path) -> Result<()> 
     command
         .arg(root.join("usr/lib/modules").join(release))
         .arg(out);
-    run(command.env("BUSYBOX", &busybox)).map(drop)
+    let host = crate::command::find("busybox").unwrap_or_else(|| "busybox".into());
+    command
+        .env("BUSYBOX", host)
+        .env("INITRD_BUSYBOX", root.join("usr/bin/busybox"));
+    run(&mut command).map(drop)
 }

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use crate::command::{find, run, tool};
-use crate::{Error, Result};
+use crate::{Error, Machine, Result};
 
 /// Where a tool is found on a Debian host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,17 +36,16 @@ const FOR_BUILDS: [(Place, &str); 12] = [
 /// The source of Linux 6.1, as Debian's package `linux-source-6.1` leaves it.
 pub const LINUX_SOURCE: &str = "/usr/src/linux-source-6.1.tar.xz";
 
-/// A needed tool and the Debian package that brings it.
-const NEEDED: [(Place, &str); 15] = [
-    (Place::Program("qemu-system-x86_64"), "qemu-system-x86"),
+/// What every board needs on its host, each with the Debian package that brings it.
+const NEEDED: [(Place, &str); 14] = [
     (Place::Program("qemu-img"), "qemu-utils"),
     (Place::Program("mmdebstrap"), "mmdebstrap"),
     (Place::Program("mke2fs"), "e2fsprogs"),
     (Place::Program("mcopy"), "mtools"),
     (Place::Program("mformat"), "mtools"),
     (Place::Program("sfdisk"), "fdisk"),
-    (Place::Program("grub-mkimage"), "grub-common"),
-    (Place::File(crate::grub::BOOT_IMG), "grub-pc-bin"),
+    (Place::Program("busybox"), "busybox-static"),
+    (Place::Program("depmod"), "kmod"),
     (Place::Program("setpriv"), "util-linux"),
     (Place::Program("dpkg-deb"), "dpkg"),
     (Place::Program("apt-get"), "apt"),
@@ -54,6 +53,30 @@ const NEEDED: [(Place, &str); 15] = [
     (Place::Program("tar"), "tar"),
     (Place::Program("cp"), "coreutils"),
 ];
+
+/// What x86-64 boards need besides.
+const FOR_X86_64: [(Place, &str); 3] = [
+    (Place::Program("qemu-system-x86_64"), "qemu-system-x86"),
+    (Place::Program("grub-mkimage"), "grub-common"),
+    (Place::File(crate::grub::BOOT_IMG), "grub-pc-bin"),
+];
+
+/// What riscv64 boards need besides.
+const FOR_RISCV64: [(Place, &str); 4] = [
+    (Place::Program("qemu-system-riscv64"), "qemu-system-misc"),
+    (Place::File(crate::uboot::OPENSBI), "opensbi"),
+    (Place::File(crate::uboot::UBOOT), "u-boot-qemu"),
+    (Place::Program("mkimage"), "u-boot-tools"),
+];
+
+/// All that boards of a machine need.
+fn needed(machine: Machine) -> Vec<(Place, &'static str)> {
+    let own: &[_] = match machine {
+        Machine::X86_64 => &FOR_X86_64,
+        Machine::Riscv64 => &FOR_RISCV64,
+    };
+    [&NEEDED, own].concat()
+}
 
 impl Place {
     fn name(self) -> &'static str {
@@ -98,12 +121,12 @@ fn missing_of(
     (tools, packages)
 }
 
-/// Checks that every needed host tool is there.
+/// Checks that every host tool for boards of a machine is there.
 ///
 /// # Errors
 /// [`Error::MissingTools`] names all that are missing and the one command that installs them.
-pub fn check() -> Result<()> {
-    check_list(&NEEDED)
+pub fn check(machine: Machine) -> Result<()> {
+    check_list(&needed(machine))
 }
 
 fn check_list(needed: &[(Place, &'static str)]) -> Result<()> {
@@ -127,17 +150,28 @@ const PASSES: usize = 3;
 /// # Errors
 /// [`Error::MissingTools`] if the process is not root and `sudo` would ask for a password, or
 /// if tools are still missing afterwards; [`Error::Tool`] if apt-get failed.
-pub fn install_missing(say: impl FnMut(&str)) -> Result<Vec<&'static str>> {
-    install_list(&NEEDED, say)
+pub fn install_missing(machine: Machine, say: impl FnMut(&str)) -> Result<Vec<&'static str>> {
+    install_list(&needed(machine), say)
 }
 
-/// The same for what building the kernels of the demo's series takes: git, make, compiler,
-/// headers, and the source of Linux 6.1.
+/// The same for what building the kernels of the demo's series for a machine takes: git, make,
+/// compiler, headers, and the source of Linux 6.1.
 ///
 /// # Errors
 /// As [`install_missing`].
-pub fn install_for_builds(say: impl FnMut(&str)) -> Result<Vec<&'static str>> {
-    install_list(&FOR_BUILDS, say)
+pub fn install_for_builds(machine: Machine, say: impl FnMut(&str)) -> Result<Vec<&'static str>> {
+    let cross: &[_] = match machine {
+        _ if machine.is_of_host() => &[],
+        Machine::X86_64 => &[(
+            Place::Program("x86_64-linux-gnu-gcc"),
+            "gcc-x86-64-linux-gnu",
+        )],
+        Machine::Riscv64 => &[(
+            Place::Program("riscv64-linux-gnu-gcc"),
+            "gcc-riscv64-linux-gnu",
+        )],
+    };
+    install_list(&[&FOR_BUILDS, cross].concat(), say)
 }
 
 fn install_list(
@@ -195,7 +229,7 @@ mod tests {
 
     #[test]
     fn missing_tools_name_each_package_once() {
-        let (tools, packages) = missing_of(&NEEDED, |p| {
+        let (tools, packages) = missing_of(&needed(Machine::X86_64), |p| {
             !matches!(p, Place::Program("mcopy" | "mformat" | "qemu-img"))
         });
         assert_eq!(tools, ["qemu-img", "mcopy", "mformat"]);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::board::{BoardDir, BoardName, BoardSpec};
-use crate::{Accel, AgentFiles, BaseImage, Error, Recipe, Result, accel, apt, image};
+use crate::{Accel, AgentFiles, BaseImage, Error, Machine, Recipe, Result, accel, apt, image};
 
 /// A work folder.
 ///
@@ -56,8 +56,8 @@ impl Workdir {
     ///
     /// # Errors
     /// Those of [`apt::fetch_debian_kernel`].
-    pub fn kernel(&self, package: &str, suite: &str) -> Result<PathBuf> {
-        apt::fetch_debian_kernel(package, suite, &self.packages())
+    pub fn kernel(&self, machine: Machine, package: &str, suite: &str) -> Result<PathBuf> {
+        apt::fetch_debian_kernel(machine, package, suite, &self.packages())
     }
 
     /// How guests run fastest here. Probed by booting the image's kernel, at most once a day.

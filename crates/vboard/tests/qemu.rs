@@ -10,7 +10,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use klab_vboard::{
-    AgentFiles, BoardSpec, Error, Exit, Recipe, SeedFile, VirtualBoard, Workdir, grub, tools,
+    AgentFiles, BoardSpec, CMDLINE, Error, Exit, Machine, Recipe, SeedFile, VirtualBoard, Workdir,
+    grub, tools,
 };
 
 /// More than any boot needs on a loaded machine under TCG.
@@ -34,7 +35,7 @@ const MODULES: [&str; 12] = [
 
 /// The work folder, or nothing where boards cannot be made; then it is said why.
 fn workdir(test: &str) -> Option<Workdir> {
-    match tools::install_missing(|line| eprintln!("{test}: {line}")) {
+    match tools::install_missing(Machine::X86_64, |line| eprintln!("{test}: {line}")) {
         Ok(_) => {}
         Err(error @ (Error::MissingTools { .. } | Error::Tool { .. })) => {
             eprintln!("skipped: {test}: {error}");
@@ -74,7 +75,7 @@ fn read(mut stream: TcpStream) -> String {
 /// The kernel and the modules of a package as seed files, and its release.
 fn candidate(work: &Workdir) -> (Vec<SeedFile>, String) {
     let deb = work
-        .kernel("linux-image-rt-amd64", "bookworm")
+        .kernel(Machine::X86_64, "linux-image-rt-amd64", "bookworm")
         .expect("kernel package");
     let tree = tempfile::tempdir_in(work.path()).expect("temporary folder");
     let status = Command::new("dpkg-deb")
@@ -147,7 +148,9 @@ fn expect_boot(told: &Receiver<String>, board: &VirtualBoard, n: u32, release: &
 
 /// A fresh board with this name; one that an earlier run left is removed.
 fn fresh(work: &Workdir, name: &str, agent: &AgentFiles) -> (klab_vboard::BoardDir, String) {
-    let image = work.image(&Recipe::default()).expect("base image");
+    let image = work
+        .image(&Recipe::of(Machine::X86_64))
+        .expect("base image");
     match work.remove(name) {
         Ok(()) | Err(Error::NoBoard { .. }) => {}
         Err(error) => panic!("{error}"),
@@ -172,12 +175,12 @@ fn qemu_candidates_boot_once_and_every_failure_leads_back() {
     let mut agent = AgentFiles::new(script, format!("port: {port}\n"));
     let (files, candidate) = candidate(&work);
     agent.more = files;
-    let hang = format!("{} init=/bin/busybox-hang klab.watchdog=15", grub::CMDLINE);
+    let hang = format!("{} init=/bin/busybox-hang klab.watchdog=15", CMDLINE);
     let entries = [
-        ("good", grub::candidate_snippet("a", grub::CMDLINE, true)),
+        ("good", grub::candidate_snippet("a", CMDLINE, true)),
         // The entry of a writer who trusts GRUB to fall back by itself.
         ("garbage", "menuentry c --id klab-candidate {\n linux /klab/garbage/vmlinuz\n initrd /klab/garbage/initrd\n}\n".to_owned()),
-        ("panic", grub::candidate_snippet("a", &format!("{} init=/bin/false", grub::CMDLINE), true)),
+        ("panic", grub::candidate_snippet("a", &format!("{} init=/bin/false", CMDLINE), true)),
         ("hang", grub::candidate_snippet("a", &hang, true)),
     ];
     for (name, text) in entries {
@@ -196,7 +199,7 @@ fn qemu_candidates_boot_once_and_every_failure_leads_back() {
     let (dir, known_good) = fresh(&work, "once", &agent);
     assert_ne!(known_good, candidate);
     let accel = work
-        .accel(&work.image(&Recipe::default()).expect("image"))
+        .accel(&work.image(&Recipe::of(Machine::X86_64)).expect("image"))
         .expect("accelerator");
     eprintln!("{accel:?}");
     let board = dir.start(&accel).expect("on");
@@ -258,7 +261,7 @@ fn qemu_power_cuts_keep_the_disk_and_new_agents_arrive() {
     };
     let (dir, _) = fresh(&work, "power", &agent(1));
     let accel = work
-        .accel(&work.image(&Recipe::default()).expect("image"))
+        .accel(&work.image(&Recipe::of(Machine::X86_64)).expect("image"))
         .expect("accelerator");
     let board = dir.start(&accel).expect("on");
     assert_eq!(next(&told, &board), "agent 1 start 1 on power");

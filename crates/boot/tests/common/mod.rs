@@ -5,12 +5,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use klab_boot::{GrubOneShot, GrubOptions};
+use klab_boot::{GrubOneShot, GrubOptions, UbootOneShot, UbootOptions};
 use klab_kernel::{Manifest, PackageKind, Release};
 use klab_model::{Arch, BootMarker, BuildId, Digest, KernelName, OrderKernel};
 
 pub(crate) const GRUB_CFG: &str =
     "load_env next_entry\nsave_env next_entry\nsource /klab/candidate.cfg\n";
+
+/// What boards with U-Boot run, as it is in the script image.
+pub(crate) const UBOOT_SCRIPT: &str = include_str!("../../../../configs/boot/uboot.cmd");
 
 /// The folder `/` of a board.
 pub(crate) struct Board {
@@ -78,6 +81,10 @@ impl Board {
 
     pub(crate) fn grub(&self, options: GrubOptions) -> GrubOneShot {
         GrubOneShot::new(options, self.root.path())
+    }
+
+    pub(crate) fn uboot(&self, options: UbootOptions) -> UbootOneShot {
+        UbootOneShot::new(options, self.root.path())
     }
 
     /// A script in the board's folder, as a command.

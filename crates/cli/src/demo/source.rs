@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use klab_model::{GitRef, TreeName, TreeSource};
-use klab_vboard::tools::LINUX_SOURCE;
+use klab_vboard::{Machine, tools::LINUX_SOURCE};
 
 use super::Story;
 use crate::args::Wish;
@@ -31,14 +31,16 @@ pub(super) async fn add_tree(client: &Client, folder: &Path, story: Story) -> Re
 
 /// Which kernels the demo wants of a series: the base and all of it, small enough to be built
 /// in minutes, with the tracers that the plan asks for.
-pub(super) fn wish(series: &Path) -> Result<Wish, CliError> {
+pub(super) fn wish(series: &Path, machine: Machine) -> Result<Wish, CliError> {
     Ok(Wish {
         series: Some(series.to_owned()),
         tree: Some(TreeName::parse(TREE).map_err(CliError::usage)?),
         // The package moves on with Debian's updates; patches stand for a little while longer.
         base: Some(GitRef::parse(TAG).map_err(CliError::usage)?),
         config: "tinyconfig".to_owned(),
-        fragments: vec!["virtual-x86_64".to_owned(), "ftrace".to_owned()],
+        fragments: vec![format!("virtual-{machine}"), "ftrace".to_owned()],
+        // Linux 6.1 has no function tracer for preemptible riscv64 kernels.
+        allow_missing: machine == Machine::Riscv64,
         ..Wish::none()
     })
 }

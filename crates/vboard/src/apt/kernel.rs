@@ -5,20 +5,26 @@ use std::process::Command;
 
 use super::{host_sources, retarget, sources_file};
 use crate::command::{run, tool};
-use crate::{Error, Result};
+use crate::{Error, Machine, Result};
 
-/// Downloads a kernel package of `suite` into `dir` and returns the `.deb`.
+/// Downloads a kernel of `suite` for a machine into `dir` and returns the `.deb`.
 ///
 /// A metapackage like `linux-image-rt-amd64` is followed to the package with the kernel in it.
-/// A file that is there already in full is not fetched again.
+/// Newer Debian kernels are packages of parts: then it is a folder with all parts unpacked. What
+/// is there already in full is not fetched again.
 ///
 /// # Errors
 /// [`Error::Packages`] if the sources do not offer the package; [`Error::Tool`] if apt failed.
-pub fn fetch_debian_kernel(package: &str, suite: &str, dir: &Path) -> Result<PathBuf> {
+pub fn fetch_debian_kernel(
+    machine: Machine,
+    package: &str,
+    suite: &str,
+    dir: &Path,
+) -> Result<PathBuf> {
     std::fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
     let dir = &dir.canonicalize().map_err(Error::io("open", dir))?;
     let state = dir.join("apt");
-    if let Some(apt) = Apt::system(suite)? {
+    if let Some(apt) = Apt::system(machine, suite)? {
         match apt.fetch(package, dir) {
             Ok(deb) => return Ok(deb),
             Err(error) => {
@@ -26,20 +32,21 @@ pub fn fetch_debian_kernel(package: &str, suite: &str, dir: &Path) -> Result<Pat
             }
         }
     }
-    let apt = Apt::private(&state, suite)?;
+    let apt = Apt::private(&state, machine, suite)?;
     apt.update()?;
     apt.fetch(package, dir)
 }
 
 /// An apt state: the system's, or a private one named by options.
 struct Apt {
+    machine: Machine,
     options: Vec<String>,
     scratch: PathBuf,
 }
 
 impl Apt {
     /// The system's state, if it has lists and serves the suite.
-    fn system(suite: &str) -> Result<Option<Self>> {
+    fn system(machine: Machine, suite: &str) -> Result<Option<Self>> {
         let (sources, host) = host_sources()?;
         let lists = std::fs::read_dir("/var/lib/apt/lists")
             .into_iter()
@@ -48,16 +55,18 @@ impl Apt {
         let filled = lists
             .into_iter()
             .any(|e| e.file_name().to_string_lossy().contains("_Packages"));
-        let serves = host == suite && !retarget(&sources, &host, suite).is_empty();
+        let serves =
+            machine.is_of_host() && host == suite && !retarget(&sources, &host, suite).is_empty();
         Ok((filled && serves).then(|| Self {
+            machine,
             options: Vec::new(),
             scratch: std::env::temp_dir(),
         }))
     }
 
     /// A private state below `state` with sources derived from the host's.
-    fn private(state: &Path, suite: &str) -> Result<Self> {
-        let root = state.join(suite);
+    fn private(state: &Path, machine: Machine, suite: &str) -> Result<Self> {
+        let root = state.join(format!("{suite}-{}", machine.debian()));
         for sub in ["lists/partial", "cache/archives/partial"] {
             let sub = root.join(sub);
             std::fs::create_dir_all(&sub).map_err(Error::io("create", &sub))?;
@@ -74,6 +83,7 @@ impl Apt {
             set("Dir::Cache", &root.join("cache")),
         ];
         Ok(Self {
+            machine,
             options,
             scratch: root,
         })
@@ -82,7 +92,10 @@ impl Apt {
     fn command(&self, program: &str) -> Command {
         let mut command = tool(program);
         // The download user of apt cannot write into a private folder.
-        let fixed = ["APT::Sandbox::User=root", "APT::Architecture=amd64"].map(str::to_owned);
+        let fixed = [
+            "APT::Sandbox::User=root".to_owned(),
+            format!("APT::Architecture={}", self.machine.debian()),
+        ];
         for option in fixed.iter().chain(&self.options) {
             command.args(["-o", option]);
         }
@@ -95,11 +108,51 @@ impl Apt {
     }
 
     fn fetch(&self, package: &str, dir: &Path) -> Result<PathBuf> {
-        let package = self.resolve(package)?;
+        let mut package = package.to_owned();
+        // A metapackage, or one that leads to another one.
+        for _ in 0..3 {
+            let depends = self.depends(&package)?;
+            let parts = parts(&depends);
+            if !parts.is_empty() {
+                return self.fetch_parts(&package, &parts, dir);
+            }
+            match real_kernel(&depends) {
+                Some(next) => package = next,
+                None => break,
+            }
+        }
+        self.fetch_one(&package, dir)
+    }
+
+    /// Fetches the parts of a kernel and unpacks them into one folder.
+    fn fetch_parts(&self, package: &str, parts: &[String], dir: &Path) -> Result<PathBuf> {
+        let debs: Result<Vec<PathBuf>> =
+            parts.iter().map(|part| self.fetch_one(part, dir)).collect();
+        let debs = debs?;
+        // The packages' versions are in their file names, and so in the folder's.
+        let names = debs.iter().filter_map(|deb| deb.file_name());
+        let mut hash = blake3::Hasher::new();
+        for name in names {
+            hash.update(name.as_encoded_bytes());
+        }
+        let digest = &hash.finalize().to_hex()[..8];
+        let folder = dir.join(format!("{package}_{digest}"));
+        if folder.is_dir() {
+            return Ok(folder);
+        }
+        let new = dir.join(format!("unpack-{}", std::process::id()));
+        for deb in &debs {
+            run(tool("dpkg-deb").arg("-x").arg(deb).arg(&new))?;
+        }
+        std::fs::rename(&new, &folder).map_err(Error::io("move", &new))?;
+        Ok(folder)
+    }
+
+    fn fetch_one(&self, package: &str, dir: &Path) -> Result<PathBuf> {
         // apt prints nothing for a file that lies in its own folder: ask from elsewhere.
         let printed = run(self
             .command("apt-get")
-            .args(["download", "--print-uris", &package]))?;
+            .args(["download", "--print-uris", package]))?;
         let (name, size) = parse_uri_line(&printed).ok_or_else(|| Error::Packages {
             what: format!("apt named no file for {package}: {:?}", printed.trim()),
             mend: "run apt-get update and try again".to_owned(),
@@ -113,35 +166,50 @@ impl Apt {
         run(self
             .command("apt-get")
             .current_dir(&part)
-            .args(["download", &package]))?;
+            .args(["download", package]))?;
         let fetched = part.join(deb.file_name().unwrap_or_default());
         std::fs::rename(&fetched, &deb).map_err(Error::io("move", &fetched))?;
         std::fs::remove_dir_all(&part).map_err(Error::io("remove", &part))?;
         Ok(deb)
     }
 
-    /// Follows a metapackage to the real kernel package.
-    fn resolve(&self, package: &str) -> Result<String> {
-        let text = run(self.command("apt-cache").args(["depends", package])).map_err(|_| {
-            Error::Packages {
-                what: format!("the package sources have no {package}"),
-                mend: "check the name with apt-cache search linux-image".to_owned(),
-            }
-        })?;
-        Ok(real_kernel(&text).unwrap_or_else(|| package.to_owned()))
+    /// What a package depends on, in the words of `apt-cache depends`.
+    fn depends(&self, package: &str) -> Result<String> {
+        run(self.command("apt-cache").args(["depends", package])).map_err(|_| Error::Packages {
+            what: format!("the package sources have no {package}"),
+            mend: "check the name with apt-cache search linux-image".to_owned(),
+        })
     }
+}
+
+/// The names after `Depends:`.
+fn names(depends: &str) -> impl Iterator<Item = &str> {
+    depends.lines().filter_map(|line| {
+        let line = line.trim_start().trim_start_matches('|');
+        line.strip_prefix("Depends:").map(str::trim)
+    })
 }
 
 /// The kernel package a metapackage depends on, from the text of `apt-cache depends`.
 fn real_kernel(depends: &str) -> Option<String> {
-    let names = depends.lines().filter_map(|l| {
-        let l = l.trim_start().trim_start_matches('|');
-        l.strip_prefix("Depends:").map(str::trim)
-    });
-    names
-        .into_iter()
-        .find(|n| n.starts_with("linux-image-"))
-        .map(str::to_owned)
+    let mut kernels = names(depends).filter(|name| name.starts_with("linux-image-"));
+    kernels.next().map(str::to_owned)
+}
+
+/// The packages that a kernel's parts are in; none for a kernel in one package.
+fn parts(depends: &str) -> Vec<String> {
+    let of = |kind: &str| names(depends).find(|name| name.starts_with(kind));
+    match (of("linux-binary-"), of("linux-modules-")) {
+        (Some(binary), Some(modules)) => {
+            let base = names(depends).find(|name| {
+                let rest = name.strip_prefix("linux-base-");
+                rest.is_some_and(|rest| binary.ends_with(rest))
+            });
+            let all = [Some(binary), Some(modules), base].into_iter().flatten();
+            all.map(str::to_owned).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// File name and size in bytes from a line of `apt-get download --print-uris`.
@@ -177,6 +245,25 @@ mod tests {
         let text = "linux-image-6.1.0-57-rt-amd64\n  Depends: kmod\n |Depends: initramfs-tools\n\
                     \x20 Depends: <linux-initramfs-tool>\n  Recommends: linux-image-x\n";
         assert_eq!(real_kernel(text), None);
+    }
+
+    #[test]
+    fn a_kernel_in_parts_is_told_from_one_in_one_package() {
+        let text = "linux-image-7.2-x\n  PreDepends: linux-base\n |Depends: dracut\n  Depends: \
+                    linux-initramfs-tool\n  Depends: linux-base-7.2-x\n  Depends: \
+                    linux-binary-7.2-x\n  Depends: linux-modules-7.2-x\n  Breaks: fwupdate\n";
+        assert_eq!(
+            parts(text),
+            [
+                "linux-binary-7.2-x",
+                "linux-modules-7.2-x",
+                "linux-base-7.2-x"
+            ]
+        );
+        assert_eq!(
+            parts("linux-image-x\n  Depends: kmod\n  Depends: linux-base\n"),
+            [""; 0]
+        );
     }
 
     #[test]

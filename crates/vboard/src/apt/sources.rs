@@ -135,12 +135,14 @@ pub fn parse_one_line(file: &str, text: &str) -> Result<Vec<AptSource>> {
 }
 
 /// Keeps the entries that serve `host` (a release code name) and turns them to `wanted`:
-/// `bookworm-security` becomes `trixie-security`. Other entries are dropped.
+/// `bookworm-security` becomes `trixie-security`. Other entries are dropped, and all but the
+/// release's own where a pocket such as `trixie-backports` is wanted.
 #[must_use]
 pub fn retarget(sources: &[AptSource], host: &str, wanted: &str) -> Vec<AptSource> {
     let turn = |suite: &String| {
         let rest = suite.strip_prefix(host)?;
-        (rest.is_empty() || rest.starts_with(['-', '/'])).then(|| format!("{wanted}{rest}"))
+        let fits = rest.is_empty() || rest.starts_with(['-', '/']) && !wanted.contains('-');
+        fits.then(|| format!("{wanted}{rest}"))
     };
     let turned = sources.iter().map(|s| AptSource {
         suites: s.suites.iter().filter_map(turn).collect(),
@@ -277,13 +279,13 @@ mod tests {
     fn retarget_turns_only_the_hosts_own_suites() {
         let text = "deb http://a.test/d bookworm main\ndeb http://b.test/s bookworm-security main\n\
                     deb http://c.test/x bookwormish main\ndeb http://d.test/y stable main\n";
-        let turned = retarget(
-            &parse_one_line("l", text).expect("valid"),
-            "bookworm",
-            "trixie",
-        );
-        let suites: Vec<_> = turned.iter().flat_map(|s| s.suites.clone()).collect();
-        assert_eq!(suites, ["trixie", "trixie-security"]);
+        let sources = parse_one_line("l", text).expect("valid");
+        let suites = |wanted: &str| -> Vec<String> {
+            let turned = retarget(&sources, "bookworm", wanted);
+            turned.into_iter().flat_map(|s| s.suites).collect()
+        };
+        assert_eq!(suites("trixie"), ["trixie", "trixie-security"]);
+        assert_eq!(suites("trixie-backports"), ["trixie-backports"]);
     }
 
     #[test]
