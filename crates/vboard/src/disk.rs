@@ -150,10 +150,11 @@ fn boot_partition(
         .arg("-i")
         .arg(&image)
         .args(["-F", "-v", "KLAB-BOOT", "::"]))?;
-    run(tool("mmd")
-        .arg("-i")
-        .arg(&image)
-        .args(["::grub", "::klab", "::known-good"]))?;
+    let mut folders = vec!["::klab", "::known-good"];
+    if machine == Machine::X86_64 {
+        folders.push("::grub");
+    }
+    run(tool("mmd").arg("-i").arg(&image).args(folders))?;
     let mut files = match machine {
         Machine::X86_64 => grub::files(scratch)?,
         Machine::Riscv64 => uboot::files(scratch)?,

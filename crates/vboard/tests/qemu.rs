@@ -34,8 +34,8 @@ const MODULES: [&str; 12] = [
 ];
 
 /// The work folder, or nothing where boards cannot be made; then it is said why.
-fn workdir(test: &str) -> Option<Workdir> {
-    match tools::install_missing(Machine::X86_64, |line| eprintln!("{test}: {line}")) {
+fn workdir(test: &str, machine: Machine) -> Option<Workdir> {
+    match tools::install_missing(machine, |line| eprintln!("{test}: {line}")) {
         Ok(_) => {}
         Err(error @ (Error::MissingTools { .. } | Error::Tool { .. })) => {
             eprintln!("skipped: {test}: {error}");
@@ -72,19 +72,30 @@ fn read(mut stream: TcpStream) -> String {
     String::from_utf8_lossy(&bytes[..n]).trim().to_owned()
 }
 
-/// The kernel and the modules of a package as seed files, and its release.
-fn candidate(work: &Workdir) -> (Vec<SeedFile>, String) {
-    let deb = work
-        .kernel(Machine::X86_64, "linux-image-rt-amd64", "bookworm")
-        .expect("kernel package");
-    let tree = tempfile::tempdir_in(work.path()).expect("temporary folder");
-    let status = Command::new("dpkg-deb")
-        .arg("-x")
-        .arg(&deb)
-        .arg(tree.path())
-        .status();
+/// A kernel's tree: the packages of Debian, unpacked.
+fn unpacked(work: &Workdir, machine: Machine, into: &Path) -> PathBuf {
+    let (package, suite) = match machine {
+        Machine::X86_64 => ("linux-image-rt-amd64", "bookworm"),
+        Machine::Riscv64 => ("linux-image-riscv64", "forky"),
+    };
+    let kernel = work.kernel(machine, package, suite).expect("a kernel");
+    if kernel.is_dir() {
+        return kernel;
+    }
+    let mut unpack = Command::new("dpkg-deb");
+    let status = unpack.arg("-x").arg(&kernel).arg(into).status();
     assert!(status.expect("dpkg-deb").success());
-    let mut releases = std::fs::read_dir(tree.path().join("lib/modules")).expect("modules");
+    into.to_owned()
+}
+
+/// The kernel and the modules of a package as seed files, and its release.
+fn candidate(work: &Workdir, machine: Machine) -> (Vec<SeedFile>, String) {
+    let into = tempfile::tempdir_in(work.path()).expect("temporary folder");
+    let tree = unpacked(work, machine, into.path());
+    let folders = ["usr/lib/modules", "lib/modules"].map(|folder| tree.join(folder));
+    let modules = folders.iter().find(|folder| folder.is_dir());
+    let modules = modules.expect("modules");
+    let mut releases = std::fs::read_dir(modules).expect("modules");
     let release = releases
         .next()
         .expect("one")
@@ -97,12 +108,19 @@ fn candidate(work: &Workdir) -> (Vec<SeedFile>, String) {
         mode: 0o644,
         content: std::fs::read(from).expect("file of the package"),
     };
-    let vmlinuz = tree.path().join("boot").join(format!("vmlinuz-{release}"));
-    let mut files = vec![file("var/tmp/vmlinuz".to_owned(), &vmlinuz)];
-    let base = tree.path().join("lib/modules").join(&release);
+    let base = modules.join(&release);
+    let images = [
+        tree.join("boot").join(format!("vmlinuz-{release}")),
+        base.join("vmlinuz"),
+    ];
+    let vmlinuz = images.iter().find(|image| image.is_file());
+    let mut files = vec![file(
+        "var/tmp/vmlinuz".to_owned(),
+        vmlinuz.expect("an image"),
+    )];
     let mut todo: Vec<PathBuf> = MODULES
         .iter()
-        .map(|m| base.join("kernel").join(m))
+        .flat_map(|m| ["", ".xz"].map(|end| base.join("kernel").join(format!("{m}{end}"))))
         .collect();
     todo.extend(["crypto", "lib", "arch"].map(|d| base.join("kernel").join(d)));
     while let Some(path) = todo.pop() {
@@ -147,10 +165,13 @@ fn expect_boot(told: &Receiver<String>, board: &VirtualBoard, n: u32, release: &
 }
 
 /// A fresh board with this name; one that an earlier run left is removed.
-fn fresh(work: &Workdir, name: &str, agent: &AgentFiles) -> (klab_vboard::BoardDir, String) {
-    let image = work
-        .image(&Recipe::of(Machine::X86_64))
-        .expect("base image");
+fn fresh(
+    work: &Workdir,
+    machine: Machine,
+    name: &str,
+    agent: &AgentFiles,
+) -> (klab_vboard::BoardDir, String) {
+    let image = work.image(&Recipe::of(machine)).expect("base image");
     match work.remove(name) {
         Ok(()) | Err(Error::NoBoard { .. }) => {}
         Err(error) => panic!("{error}"),
@@ -165,28 +186,75 @@ fn fresh(work: &Workdir, name: &str, agent: &AgentFiles) -> (klab_vboard::BoardD
     )
 }
 
+/// What the boot loader of a machine takes for one boot: entries by name, and what arms them.
+fn entries(machine: Machine) -> ([(&'static str, String); 5], Vec<u8>) {
+    let hang = format!("{CMDLINE} init=/bin/busybox-hang klab.watchdog=15");
+    let panic = format!("{CMDLINE} init=/bin/false");
+    match machine {
+        Machine::X86_64 => {
+            let entry = |slot, cmdline: &str| grub::candidate_snippet(slot, cmdline, true);
+            // The entry of a writer who trusts GRUB to fall back by itself.
+            let garbage = "menuentry c --id klab-candidate {\n linux /klab/garbage/vmlinuz\n \
+                           initrd /klab/garbage/initrd\n}\n";
+            let broken = "menuentry \"x\" --id klab-candidate { if\n";
+            let armed = grub::grubenv(&[("next_entry", grub::CANDIDATE)]).expect("fits");
+            let entries = [
+                ("good", entry("a", CMDLINE)),
+                ("garbage", garbage.to_owned()),
+                ("panic", entry("a", &panic)),
+                ("hang", entry("a", &hang)),
+                ("broken", broken.to_owned()),
+            ];
+            (entries, armed)
+        }
+        Machine::Riscv64 => {
+            let entry = |slot: &str, cmdline: &str| {
+                format!(
+                    "default c\nlabel c\n  kernel /klab/{slot}/vmlinuz\n  initrd \
+                     /klab/{slot}/initrd\n  append {cmdline}\n"
+                )
+            };
+            let entries = [
+                ("good", entry("a", CMDLINE)),
+                ("garbage", entry("garbage", CMDLINE)),
+                ("panic", entry("a", &panic)),
+                ("hang", entry("a", &hang)),
+                ("broken", "default x\nlabel y\n  kernel\n".to_owned()),
+            ];
+            (entries, b"klab-candidate\n".to_vec())
+        }
+    }
+}
+
 #[test]
 fn qemu_candidates_boot_once_and_every_failure_leads_back() {
-    let Some(work) = workdir("qemu_candidates_boot_once_and_every_failure_leads_back") else {
+    boot_once_and_back(
+        "qemu_candidates_boot_once_and_every_failure_leads_back",
+        Machine::X86_64,
+    );
+}
+
+#[test]
+fn qemu_riscv64_candidates_boot_once_and_every_failure_leads_back() {
+    boot_once_and_back(
+        "qemu_riscv64_candidates_boot_once_and_every_failure_leads_back",
+        Machine::Riscv64,
+    );
+}
+
+fn boot_once_and_back(test: &str, machine: Machine) {
+    let Some(work) = workdir(test, machine) else {
         return;
     };
     let (port, told) = listen();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/agent.sh");
     let mut agent = AgentFiles::new(script, format!("port: {port}\n"));
-    let (files, candidate) = candidate(&work);
+    let (files, candidate) = candidate(&work, machine);
     agent.more = files;
-    let hang = format!("{} init=/bin/busybox-hang klab.watchdog=15", CMDLINE);
-    let entries = [
-        ("good", grub::candidate_snippet("a", CMDLINE, true)),
-        // The entry of a writer who trusts GRUB to fall back by itself.
-        ("garbage", "menuentry c --id klab-candidate {\n linux /klab/garbage/vmlinuz\n initrd /klab/garbage/initrd\n}\n".to_owned()),
-        ("panic", grub::candidate_snippet("a", &format!("{} init=/bin/false", CMDLINE), true)),
-        ("hang", grub::candidate_snippet("a", &hang, true)),
-    ];
+    let (entries, armed) = entries(machine);
     for (name, text) in entries {
         agent = agent.with_file(format!("/etc/klab/{name}.cfg"), text);
     }
-    let armed = grub::grubenv(&[("next_entry", grub::CANDIDATE)]).expect("fits");
     agent = agent
         .with_file("/etc/klab/armed", armed)
         .with_file("/etc/klab/release", candidate.as_str());
@@ -196,10 +264,11 @@ fn qemu_candidates_boot_once_and_every_failure_leads_back() {
         content: b"#!/bin/sh\necho hanging\nwhile :; do sleep 1000; done\n".to_vec(),
     });
 
-    let (dir, known_good) = fresh(&work, "once", &agent);
+    let name = format!("once-{}", machine.boot_method());
+    let (dir, known_good) = fresh(&work, machine, &name, &agent);
     assert_ne!(known_good, candidate);
     let accel = work
-        .accel(&work.image(&Recipe::of(Machine::X86_64)).expect("image"))
+        .accel(&work.image(&Recipe::of(machine)).expect("image"))
         .expect("accelerator");
     eprintln!("{accel:?}");
     let board = dir.start(&accel).expect("on");
@@ -216,7 +285,11 @@ fn qemu_candidates_boot_once_and_every_failure_leads_back() {
         "agent: cgroup cgroup2fs",
         "agent: controllers cpuset cpu io memory",
         "agent: tracers ",
-        "agent: tools 5",
+        if machine == Machine::X86_64 {
+            "agent: tools 5"
+        } else {
+            "agent: tools 4"
+        },
         "agent: mkinitrd took",
     ];
     for promise in promises {
@@ -240,12 +313,15 @@ fn qemu_candidates_boot_once_and_every_failure_leads_back() {
     expect_boot(&told, &board, 9, &known_good);
     assert_eq!(board.wait(LIMIT), Some(Exit::Off));
     drop(board);
-    work.remove("once").expect("removed");
+    work.remove(&name).expect("removed");
 }
 
 #[test]
 fn qemu_power_cuts_keep_the_disk_and_new_agents_arrive() {
-    let Some(work) = workdir("qemu_power_cuts_keep_the_disk_and_new_agents_arrive") else {
+    let Some(work) = workdir(
+        "qemu_power_cuts_keep_the_disk_and_new_agents_arrive",
+        Machine::X86_64,
+    ) else {
         return;
     };
     let (port, told) = listen();
@@ -259,7 +335,7 @@ fn qemu_power_cuts_keep_the_disk_and_new_agents_arrive() {
         std::fs::write(&script, text).expect("script");
         AgentFiles::new(script, "")
     };
-    let (dir, _) = fresh(&work, "power", &agent(1));
+    let (dir, _) = fresh(&work, Machine::X86_64, "power", &agent(1));
     let accel = work
         .accel(&work.image(&Recipe::of(Machine::X86_64)).expect("image"))
         .expect("accelerator");

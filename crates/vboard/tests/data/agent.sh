@@ -9,12 +9,15 @@ port=$(sed -n 's/^port: //p' /etc/klab/agent.yaml)
 uptime=$(cut -d' ' -f1 /proc/uptime)
 tell() { echo "agent: $*"; echo "$*" | nc -w 10 10.0.2.2 "$port"; }
 
-arm() {
-  dd if=/etc/klab/armed of=/boot/grub/grubenv conv=notrunc 2>/dev/null
-  sync
-}
+if [ -d /boot/grub ]; then
+  entry=/boot/klab/candidate.cfg
+  arm() { dd if=/etc/klab/armed of=/boot/grub/grubenv conv=notrunc 2>/dev/null; sync; }
+else
+  entry=/boot/klab/candidate.conf
+  arm() { cp /etc/klab/armed /boot/klab/next; sync; }
+fi
 # snippet NAME: takes the prepared entry
-snippet() { cp "/etc/klab/$1.cfg" /boot/klab/candidate.cfg; }
+snippet() { cp "/etc/klab/$1.cfg" $entry; }
 tell "boot $n on $(uname -r) after $uptime s"
 case $n in
   1)
@@ -40,8 +43,8 @@ case $n in
     ;;
   4) snippet panic; arm; reboot -f ;;
   5) snippet hang; arm; reboot -f ;;
-  6) echo 'menuentry "x" --id klab-candidate { if' > /boot/klab/candidate.cfg; arm; reboot -f ;;
-  7) rm /boot/klab/candidate.cfg; arm; reboot -f ;;
+  6) snippet broken; arm; reboot -f ;;
+  7) rm $entry; arm; reboot -f ;;
   8) echo c > /proc/sysrq-trigger ;;
   9) poweroff -f ;;
 esac
