@@ -160,11 +160,12 @@ pub(crate) enum KernelCommand {
 pub(crate) struct Submit {
     #[command(flatten)]
     pub(crate) wish: Wish,
-    /// NAME=KERNEL: a kernel that was added, as a variant; give it once per variant. Without a
-    /// series the first is what others are compared with, with one they come after it.
+    /// NAME=KERNEL: a kernel that was added, as a variant; give it once per variant. Boards of
+    /// several architectures take NAME=KERNEL,KERNEL, one for each. Without a series the first
+    /// is what others are compared with, with one they come after it.
     #[arg(long = "variant", value_name = "NAME=KERNEL", value_parser = variant)]
-    pub(crate) kernels: Vec<(VariantName, KernelName)>,
-    /// The architecture, if the boards do not tell it.
+    pub(crate) kernels: Vec<NamedVariant>,
+    /// The architecture to build for; those of the boards if absent.
     #[arg(long, value_parser = Arch::parse, requires = "series")]
     pub(crate) arch: Option<Arch>,
     /// A built-in plan's name or a plan file.
@@ -184,13 +185,17 @@ pub(crate) struct Submit {
     pub(crate) wait: bool,
 }
 
-fn variant(text: &str) -> Result<(VariantName, KernelName), String> {
-    let (name, kernel) = text
+/// A variant and its kernels.
+pub(crate) type NamedVariant = (VariantName, Vec<KernelName>);
+
+fn variant(text: &str) -> Result<NamedVariant, String> {
+    let (name, kernels) = text
         .split_once('=')
         .ok_or("expected NAME=KERNEL, such as base=v6.1")?;
     let name = VariantName::parse(name).map_err(|error| error.to_string())?;
-    let kernel = KernelName::parse(kernel).map_err(|error| error.to_string())?;
-    Ok((name, kernel))
+    let kernels = kernels.split(',').map(KernelName::parse);
+    let kernels = kernels.collect::<Result<_, _>>();
+    Ok((name, kernels.map_err(|error| error.to_string())?))
 }
 
 #[derive(Debug, Subcommand)]

@@ -100,7 +100,8 @@ pub(crate) struct Wish {
     #[arg(long, value_name = "SERIES", requires = "series")]
     pub(crate) against: Option<PathBuf>,
     /// The configuration to begin with: defconfig, tinyconfig, board:NAME for that of a board's
-    /// known-good kernel, or a file (a .config, or one packed with gzip).
+    /// known-good kernel, or a file (a .config, or one packed with gzip). {arch} stands for the
+    /// architecture, here and in fragments.
     #[arg(long, default_value = "defconfig", requires = "series")]
     pub(crate) config: String,
     /// What to lay over it: the name of a built-in fragment, or a file; may be given again.

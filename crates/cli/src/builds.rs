@@ -92,7 +92,11 @@ async fn id_of(client: &Client, text: &str) -> Result<String, CliError> {
 pub(crate) async fn of_job(client: &Client, job: &v1::Job) -> Result<Vec<v1::Build>, CliError> {
     let wanted = |build: &v1::Build| {
         let mut kernels = build.targets.iter().map(|target| &target.kernel);
-        kernels.any(|kernel| job.variants.iter().any(|variant| variant.kernel == *kernel))
+        kernels.any(|kernel| {
+            job.variants
+                .iter()
+                .any(|variant| variant.kernels.contains(kernel))
+        })
     };
     let live = |build: &v1::Build| ["queued", "building"].contains(&build.state.as_str());
     let builds = all(client).await?;

@@ -339,7 +339,7 @@ fn order(demo: &Demo) -> Result<Submit, CliError> {
     } in packaged(demo.arch)
     {
         let variant = VariantName::parse(variant).map_err(bad)?;
-        kernels.push((variant, KernelName::parse(kernel).map_err(bad)?));
+        kernels.push((variant, vec![KernelName::parse(kernel).map_err(bad)?]));
     }
     let wish = match &demo.series {
         None => Wish::none(),

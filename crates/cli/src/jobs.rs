@@ -73,7 +73,8 @@ pub(crate) async fn run(global: &Global, command: JobCommand) -> Result<ExitCode
         format!("plan     {}, {} round(s)", job.plan, job.rounds),
     ];
     for variant in &job.variants {
-        lines.push(format!("variant  {} = {}", variant.name, variant.kernel));
+        let kernels = variant.kernels.join(", ");
+        lines.push(format!("variant  {} = {kernels}", variant.name));
     }
     let boards: Vec<String> = job.boards.iter().map(json::slot).collect();
     lines.push(format!("boards   {}", boards.join(" ")));

@@ -98,7 +98,7 @@ pub(crate) fn job(job: &v1::Job) -> Value {
     let variants: Vec<Value> = job
         .variants
         .iter()
-        .map(|variant| json!({ "name": variant.name, "kernel": variant.kernel }))
+        .map(|variant| json!({ "name": variant.name, "kernels": variant.kernels }))
         .collect();
     json!({
         "id": job.id,

@@ -6,7 +6,7 @@ use klab_config::{builtin_plan, parse_plan, parse_plan_bytes};
 use klab_model::{Arch, BoardSelector, Owner};
 use klab_proto::v1;
 
-use crate::args::{Format, Global, Submit};
+use crate::args::{Format, Global, NamedVariant, Submit, Wish};
 use crate::client::Client;
 use crate::exit::{CliError, ExitCode};
 use crate::{boards, build_watch, jobs, json, output, watch, wish};
@@ -57,26 +57,24 @@ pub(crate) async fn create(
     plan: v1::PlanSource,
 ) -> Result<(v1::Job, Vec<v1::Build>), CliError> {
     let owner = owner(submit.owner)?;
-    let mut variants = Vec::new();
-    let mut builds = Vec::new();
-    if let Some(path) = &submit.wish.series {
-        let arch = match submit.arch {
-            Some(arch) => arch,
-            None => arch_of(client, &submit.boards).await?,
-        };
-        let asked = (owner.clone(), arch);
-        let wanted = wish::ask(client, &submit.wish, path, asked).await?;
-        variants = wanted.variants;
-        builds = wanted.builds;
-    }
+    let (mut variants, builds) = match &submit.wish.series {
+        None => (Vec::new(), Vec::new()),
+        Some(path) => {
+            let archs = match submit.arch {
+                Some(arch) => vec![arch],
+                None => archs_of(client, &submit.boards).await?,
+            };
+            ask_for_each(client, &submit.wish, path, (&owner, &archs)).await?
+        }
+    };
     variants.extend(submit.kernels);
     let request = v1::CreateJobRequest {
         owner: owner.into(),
         variants: variants
             .into_iter()
-            .map(|(name, kernel)| v1::Variant {
+            .map(|(name, kernels)| v1::Variant {
                 name: name.into(),
-                kernel: kernel.into(),
+                kernels: kernels.into_iter().map(Into::into).collect(),
             })
             .collect(),
         boards: submit.boards.to_string(),
@@ -96,8 +94,38 @@ pub(crate) async fn create(
     }
 }
 
-/// The architecture of the boards that are asked for.
-async fn arch_of(client: &Client, selector: &BoardSelector) -> Result<Arch, CliError> {
+/// Asks for the kernels of a series for each architecture; a variant gets one of each.
+async fn ask_for_each(
+    client: &Client,
+    wish: &Wish,
+    path: &Path,
+    (owner, archs): (&Owner, &[Arch]),
+) -> Result<(Vec<NamedVariant>, Vec<v1::Build>), CliError> {
+    let mut variants: Vec<NamedVariant> = Vec::new();
+    let mut builds = Vec::new();
+    for arch in archs {
+        let wanted = match wish::ask(client, wish, path, (owner.clone(), *arch)).await {
+            Ok(wanted) => wanted,
+            Err(error) => {
+                wish::give_up(client, &builds).await;
+                return Err(error);
+            }
+        };
+        builds.extend(wanted.builds);
+        for (name, kernel) in wanted.variants {
+            match variants.iter_mut().find(|(known, _)| *known == name) {
+                None => variants.push((name, vec![kernel])),
+                // A kernel that was added is the same for every architecture.
+                Some((_, kernels)) if kernels.contains(&kernel) => {}
+                Some((_, kernels)) => kernels.push(kernel),
+            }
+        }
+    }
+    Ok((variants, builds))
+}
+
+/// The architectures of the boards that are asked for; of one by its tags only one.
+async fn archs_of(client: &Client, selector: &BoardSelector) -> Result<Vec<Arch>, CliError> {
     let boards = boards::all(client).await?;
     let fits = |board: &&v1::Board| match selector {
         BoardSelector::Named(names) => names.iter().any(|name| name.as_str() == board.name),
@@ -116,12 +144,13 @@ async fn arch_of(client: &Client, selector: &BoardSelector) -> Result<Arch, CliE
         .collect();
     archs.sort_unstable();
     archs.dedup();
-    match archs.as_slice() {
-        [arch] => Arch::parse(arch).map_err(CliError::infrastructure),
-        [] => Err(CliError::usage(format!(
+    let parse = |arch: &&str| Arch::parse(arch).map_err(CliError::infrastructure);
+    match (archs.as_slice(), selector) {
+        ([_], _) | ([_, ..], BoardSelector::Named(_)) => archs.iter().map(parse).collect(),
+        ([], _) => Err(CliError::usage(format!(
             "--boards {selector}: no board that is known fits; `klab boards` lists them"
         ))),
-        archs => Err(CliError::usage(format!(
+        (archs, _) => Err(CliError::usage(format!(
             "--boards {selector}: boards of {} fit; say with --arch what to build for",
             archs.join(" and ")
         ))),

@@ -47,7 +47,7 @@ pub(crate) async fn ask(
         .tree
         .clone()
         .ok_or_else(|| CliError::usage("--tree is missing"))?;
-    let config = config(client, wish).await?;
+    let config = config(client, wish, arch).await?;
     let known = trees::all(client).await?;
     let own = read(path, wish.revision, &known)?;
     let other = match &wish.against {
@@ -119,8 +119,10 @@ fn base(wish: &Wish, own: &Read, other: Option<&Read>) -> Result<Option<GitRef>,
         })
 }
 
-async fn config(client: &Client, wish: &Wish) -> Result<KernelConfig, CliError> {
-    let base = match wish.config.as_str() {
+async fn config(client: &Client, wish: &Wish, arch: Arch) -> Result<KernelConfig, CliError> {
+    // One submission may be for boards of several architectures.
+    let of_arch = |name: &str| name.replace("{arch}", arch.as_str());
+    let base = match of_arch(&wish.config).as_str() {
         "defconfig" => ConfigBase::Defconfig,
         "tinyconfig" => ConfigBase::Tinyconfig,
         other => ConfigBase::Text(match other.strip_prefix("board:") {
@@ -128,7 +130,7 @@ async fn config(client: &Client, wish: &Wish) -> Result<KernelConfig, CliError> 
             None => config_file("--config", other)?,
         }),
     };
-    let fragments = wish.fragments.iter().map(|name| fragment(name));
+    let fragments = wish.fragments.iter().map(|name| fragment(&of_arch(name)));
     Ok(KernelConfig {
         base,
         fragments: fragments.collect::<Result<_, _>>()?,

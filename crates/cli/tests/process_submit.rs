@@ -68,7 +68,7 @@ fn process_submit_gives_the_id_of_the_job() {
         "id": id,
         "owner": "alice",
         "plan": "quick",
-        "variants": [{ "name": "base", "kernel": "k1" }],
+        "variants": [{ "name": "base", "kernels": ["k1"] }],
         "boards": ["room=lab"],
         "rounds": 2,
         "state": "queued",

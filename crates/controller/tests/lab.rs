@@ -266,6 +266,46 @@ async fn an_order_that_got_lost_is_given_again() {
     lab.stop().await;
 }
 
+async fn text_report(lab: &Lab, job: &str) -> String {
+    let request = v1::GetReportRequest {
+        job: job.to_owned(),
+        format: v1::ReportFormat::Text.into(),
+    };
+    let mut client = ReportServiceClient::new(lab.channel.clone());
+    let report = client.get_report(request).await.expect("a report");
+    report.into_inner().content
+}
+
+#[tokio::test]
+async fn boards_of_two_architectures_run_one_job_with_their_own_kernels() {
+    let folder = tempfile::tempdir().unwrap();
+    let lab = Lab::start(folder.path()).await;
+    for (name, arch) in [("k-x86", "x86_64"), ("k-rv", "riscv64")] {
+        kernel(&lab.channel, name, arch).await;
+    }
+    let mut x86 = lab.agent("b1").await;
+    let mut riscv = hello("rv1", INSTANCE_B, None);
+    riscv.arch = v1::Arch::Riscv64.into();
+    let mut riscv = FakeAgent::connect(&lab.channel, riscv).await.unwrap();
+    let wish = submission(&["base=k-x86,k-rv"], "b1,rv1", 1);
+    let job = create_job(&lab.channel, wish).await.unwrap();
+    for (agent, expected) in [(&mut x86, "k-x86"), (&mut riscv, "k-rv")] {
+        let order = agent.order().await;
+        assert_eq!(order.kernel.name.as_str(), expected);
+        agent.report(at(&order), 1, done()).await;
+    }
+    until(async || {
+        let job = find_job(&lab.channel, &job.id).await.job.unwrap();
+        job.state() == v1::JobState::Done
+    })
+    .await;
+    let report = text_report(&lab, &job.id).await;
+    for line in ["base     k-x86   x86_64", "base     k-rv    riscv64"] {
+        assert!(report.contains(line), "{line}:\n{report}");
+    }
+    lab.stop().await;
+}
+
 #[tokio::test]
 async fn everything_that_is_wrong_with_a_submission_is_said_at_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -282,12 +322,27 @@ async fn everything_that_is_wrong_with_a_submission_is_said_at_once() {
             .collect::<String>()
     };
     let text = refused(submission(&["base=rv"], "b1", 1)).await;
-    assert!(
-        text.contains("kernel rv is riscv64, board b1 is x86_64"),
-        "{text}"
+    assert_eq!(
+        text,
+        "boards: board b1 is x86_64, which variants have no kernel for: base (kernel rv for \
+         riscv64)\n"
     );
     let text = refused(submission(&["base=k1", "new=rv"], "b1", 1)).await;
-    assert!(text.contains("k1 is x86_64, rv is riscv64"), "{text}");
+    assert!(text.contains("no kernel for: new (kernel rv"), "{text}");
+    let text = refused(submission(&["base=k1,rv"], "b1", 1)).await;
+    assert_eq!(
+        text,
+        "variants: kernel rv is riscv64, and none of the boards is: leave it out\n"
+    );
+    let text = refused(submission(&["base=k1,k1"], "b1", 1)).await;
+    assert!(text.contains("k1 and k1 are both for x86_64"), "{text}");
+    let text = refused(submission(&["base=k1,rv"], "kind=any", 1)).await;
+    assert!(
+        text.contains(
+            "runs kernels of one architecture: base (kernel k1 for x86_64, kernel rv for riscv64)"
+        ),
+        "{text}"
+    );
     let text = refused(submission(&["base=k1"], "arch=riscv64", 1)).await;
     assert!(text.contains("no known board has arch=riscv64"), "{text}");
 

@@ -44,8 +44,24 @@ display_as_str!(Owner);
 pub struct Variant {
     /// Its name.
     pub name: VariantName,
-    /// The kernel it stands for.
-    pub kernel: KernelName,
+    /// The kernels it stands for: at least one, each for another architecture. A board runs
+    /// the one for its own.
+    #[serde(alias = "kernel", deserialize_with = "one_or_more")]
+    pub kernels: Vec<KernelName>,
+}
+
+/// A list, or the one name that older rows have.
+fn one_or_more<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<KernelName>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Kernels {
+        One(KernelName),
+        More(Vec<KernelName>),
+    }
+    Ok(match Kernels::deserialize(from)? {
+        Kernels::One(name) => vec![name],
+        Kernels::More(names) => names,
+    })
 }
 
 /// A place for one board in a job. All variants of the slot run on the same board.
@@ -161,5 +177,20 @@ fn graver(old: Option<FailureClass>, new: FailureClass) -> FailureClass {
         (Some(FailureClass::Kernel), _) | (_, FailureClass::Kernel) => FailureClass::Kernel,
         (Some(FailureClass::Workload), _) | (_, FailureClass::Workload) => FailureClass::Workload,
         _ => FailureClass::Infrastructure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variant_of_an_older_row_has_one_kernel() {
+        let read = |text| serde_json::from_str::<Variant>(text).unwrap();
+        let old = read(r#"{"name": "base", "kernel": "v6.1"}"#);
+        assert_eq!(old.kernels, [KernelName::parse("v6.1").unwrap()]);
+        let text = serde_json::to_string(&old).unwrap();
+        assert_eq!(text, r#"{"name":"base","kernels":["v6.1"]}"#);
+        assert_eq!(read(&text), old);
     }
 }

@@ -4,6 +4,8 @@
 #[path = "../tests/support/mod.rs"]
 mod support;
 
+use std::collections::BTreeSet;
+
 use klab_model::{Arch, Board, Job, Run};
 use klab_sched::{JobEntry, Lab, assign};
 use klab_testkit::bench::{compare, timed};
@@ -27,12 +29,13 @@ fn lab() -> (Vec<Board>, Vec<(Job, Vec<Run>)>) {
 
 fn main() {
     let (boards, jobs) = lab();
+    let archs = BTreeSet::from([Arch::X86_64]);
     let entries: Vec<JobEntry<'_>> = jobs
         .iter()
         .map(|(job, runs)| JobEntry {
             job,
             runs,
-            arch: Arch::X86_64,
+            archs: &archs,
         })
         .collect();
     let lab = Lab {

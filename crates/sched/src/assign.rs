@@ -14,8 +14,8 @@ pub struct JobEntry<'a> {
     pub job: &'a Job,
     /// All its runs, in any order.
     pub runs: &'a [Run],
-    /// The architecture of its kernels; all kernels of a job share one.
-    pub arch: Arch,
+    /// The architectures that it has kernels for.
+    pub archs: &'a BTreeSet<Arch>,
 }
 
 /// What [`assign`] looks at. The order of boards and jobs does not matter.
@@ -45,7 +45,7 @@ pub struct Decision {
 /// Says which runs begin now, in the order in which they were chosen.
 ///
 /// A run is chosen only if it is queued, its board is connected and idle and has the
-/// right architecture, and every other run of its slot is either over or comes later.
+/// right architecture (the job has a kernel for it), and every other run of its slot is either over or comes later.
 pub fn assign(lab: &Lab<'_>) -> Vec<Decision> {
     let mut boards = Boards::of(lab);
     let mut shares = Shares::of(lab);
@@ -179,7 +179,7 @@ impl<'a> Boards<'a> {
     /// Gives the slot its board, if that can be had now.
     fn serve(&mut self, slot: &Waiting<'a>) -> Option<Decision> {
         let board = match slot.place {
-            BoardSlot::Bound(name) => self.named(name, slot.entry.arch),
+            BoardSlot::Bound(name) => self.named(name, slot.entry.archs),
             BoardSlot::Open(tags) => self.fitting(tags, slot.entry),
         }?;
         self.free.remove(board);
@@ -192,9 +192,9 @@ impl<'a> Boards<'a> {
         })
     }
 
-    fn named(&self, name: &BoardName, arch: Arch) -> Option<&'a BoardName> {
+    fn named(&self, name: &BoardName, archs: &BTreeSet<Arch>) -> Option<&'a BoardName> {
         let (name, board) = self.free.get_key_value(name)?;
-        (board.arch == arch).then_some(*name)
+        archs.contains(&board.arch).then_some(*name)
     }
 
     /// The free board that fits and has least to do for others; then the first by name.
@@ -206,7 +206,7 @@ impl<'a> Boards<'a> {
         };
         self.free
             .iter()
-            .filter(|(_, board)| board.arch == entry.arch)
+            .filter(|(_, board)| entry.archs.contains(&board.arch))
             .filter(|(_, board)| tags.matches(board.arch, &board.tags))
             .filter(|(name, _)| !taken(name))
             .min_by_key(|(name, _)| (self.bound_runs.get(*name).copied().unwrap_or(0), **name))

@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::collections::BTreeSet;
+
 use klab_model::{Arch, Board, BoardState, Job, Outcome, Run, RunState};
 use klab_sched::{Decision, JobEntry, Lab, assign};
 use support::{active_on, board, bound, job, open, runs};
@@ -9,10 +11,11 @@ use support::{active_on, board, bound, job, open, runs};
 const X86: Arch = Arch::X86_64;
 
 fn decide(boards: &[Board], jobs: &[(Job, Vec<Run>)]) -> Vec<Decision> {
+    let archs = BTreeSet::from([X86]);
     let entry = |(job, runs)| JobEntry {
         job,
         runs,
-        arch: X86,
+        archs: &archs,
     };
     let jobs: Vec<JobEntry<'_>> = jobs.iter().map(|(job, runs)| entry((job, runs))).collect();
     assign(&Lab {

@@ -15,7 +15,7 @@ use support::{board, bound, job, open, runs};
 #[derive(Debug, Clone)]
 struct World {
     boards: Vec<Board>,
-    jobs: Vec<(Job, Vec<Run>, Arch)>,
+    jobs: Vec<(Job, Vec<Run>, BTreeSet<Arch>)>,
     fence: u64,
     /// Slot to the board that its first run had, and the last position that began.
     history: BTreeMap<(JobId, u32), (BoardName, u32)>,
@@ -26,11 +26,7 @@ impl World {
         let entries: Vec<JobEntry<'_>> = self
             .jobs
             .iter()
-            .map(|(job, runs, arch)| JobEntry {
-                job,
-                runs,
-                arch: *arch,
-            })
+            .map(|(job, runs, archs)| JobEntry { job, runs, archs })
             .collect();
         assign(&Lab {
             boards: &self.boards,
@@ -52,8 +48,8 @@ impl World {
     fn carry_out_one(&mut self, decision: &Decision) {
         self.fence += 1;
         let fence = Fence(self.fence);
-        let of_job = |(job, _, _): &&mut (Job, Vec<Run>, Arch)| job.id == decision.job;
-        let (job, runs, arch) = self.jobs.iter_mut().find(of_job).expect("a known job");
+        let of_job = |(job, _, _): &&mut (Job, Vec<Run>, BTreeSet<Arch>)| job.id == decision.job;
+        let (job, runs, archs) = self.jobs.iter_mut().find(of_job).expect("a known job");
         let busy = runs.iter().filter(|run| run.slot == decision.slot);
         let busy = busy.filter(|run| run.state.assignment().is_some()).count();
         assert_eq!(busy, 0, "a slot with two active runs");
@@ -62,7 +58,7 @@ impl World {
         assert_eq!(run.slot, decision.slot);
         let board = self.boards.iter_mut().find(|b| b.name == decision.board);
         let board = board.expect("a known board");
-        assert_eq!(board.arch, *arch);
+        assert!(archs.contains(&board.arch));
         let slot = &mut job.boards[decision.slot as usize];
         match slot {
             BoardSlot::Bound(name) => assert!(*name == decision.board && !decision.bind),
@@ -134,7 +130,7 @@ fn worlds() -> impl Strategy<Value = World> {
         0..2usize, // arch
         prop::sample::select(vec!["ann", "bob"]),
         0..3i64,            // time
-        0..6usize,          // which slots
+        0..7usize,          // which slots
         (1..4u32, 1..4u32), // variants, rounds
     );
     (extra, prop::collection::vec(one_job, 0..7)).prop_map(|(extra, specs)| {
@@ -154,14 +150,22 @@ fn worlds() -> impl Strategy<Value = World> {
                     2 => vec![open(&[]), open(&[])],
                     3 => vec![bound(&format!("b{first}"))],
                     4 => vec![bound(&format!("b{}", first + 1))],
-                    _ => vec![
+                    5 => vec![
                         bound(&format!("b{first}")),
                         bound(&format!("b{}", first + 1)),
                     ],
+                    // Boards of both architectures.
+                    _ => vec![bound("b0"), bound("b2")],
+                };
+                let archs = match slots.as_slice() {
+                    [one, other] if *one == bound("b0") && *other == bound("b2") => {
+                        BTreeSet::from(ARCHES)
+                    }
+                    _ => BTreeSet::from([ARCHES[arch]]),
                 };
                 let job = job(n, owner, time, slots, size);
                 let runs = runs(&job);
-                (job, runs, ARCHES[arch])
+                (job, runs, archs)
             });
         World {
             jobs: jobs.collect(),
@@ -220,14 +224,14 @@ proptest! {
     fn no_board_idles_while_somebody_could_use_it(mut world in worlds()) {
         let decisions = world.decide();
         world.carry_out(&decisions);
-        for (job, runs, arch) in &world.jobs {
+        for (job, runs, archs) in &world.jobs {
             for (slot, place) in (0u32..).zip(&job.boards) {
                 let mut of_slot = runs.iter().filter(|run| run.slot == slot);
                 if of_slot.any(|run| run.state.assignment().is_some()) {
                     continue;
                 }
                 let own: Vec<_> = job.boards.iter().filter_map(BoardSlot::board).collect();
-                let usable = world.boards.iter().filter(|b| b.state.is_free() && b.arch == *arch);
+                let usable = world.boards.iter().filter(|b| b.state.is_free() && archs.contains(&b.arch));
                 let usable = usable.filter(|board| match place {
                     BoardSlot::Bound(name) => board.name == *name,
                     BoardSlot::Open(tags) => {

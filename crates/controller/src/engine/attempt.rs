@@ -149,10 +149,9 @@ impl Engine {
             return Ok(None);
         };
         let job = self.store.job(run.job).await?.job;
-        let Some(variant) = job.variants.iter().find(|v| v.name == run.variant) else {
+        let Some(kernel) = self.kernel_of(&job, run).await? else {
             return Ok(None);
         };
-        let kernel = self.store.kernel(&variant.kernel).await?;
         Ok(Some(Order {
             run: run.id,
             attempt: assignment.attempt,

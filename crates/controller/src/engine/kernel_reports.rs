@@ -8,7 +8,7 @@ use klab_model::{Artifact, BootMarker, JobId, RunId, VariantName};
 use klab_proto::status::Reason;
 use klab_store::{JobRecord, KernelReport, KernelReportRecord, ParserId};
 
-use super::{Engine, EngineError, found};
+use super::{Engine, EngineError};
 
 /// Reports that are kept of one log. One that floods its log says no more with more of them.
 const MOST_OF_A_LOG: usize = 100;
@@ -124,11 +124,7 @@ impl Engine {
     async fn release_of(&self, run: RunId) -> Result<Option<String>, EngineError> {
         let run = self.store.run(run).await?.value;
         let job = self.store.job(run.job).await?.job;
-        let mut variants = job.variants.into_iter();
-        let Some(variant) = variants.find(|variant| variant.name == run.variant) else {
-            return Ok(None);
-        };
-        let kernel = found(self.store.kernel(&variant.kernel).await)?;
+        let kernel = self.kernel_of(&job, &run).await?;
         Ok(kernel.map(|kernel| kernel.offer.release))
     }
 }

@@ -7,7 +7,8 @@ use klab_compare::{
     Worst, compare, conditions, environment_differences,
 };
 use klab_model::{
-    Artifact, ArtifactKind, BoardName, BoardSlot, JobId, ResultFormat, RunId, VariantName,
+    Artifact, ArtifactKind, BoardName, BoardSlot, JobId, KernelName, ResultFormat, RunId,
+    VariantName,
 };
 use klab_proto::status::Reason;
 use klab_report::{
@@ -72,30 +73,45 @@ impl Engine {
     ) -> Result<Vec<KernelLine>, EngineError> {
         let mut lines = Vec::new();
         for variant in &record.job.variants {
-            // A kernel that could not be built; the notes say so.
-            let Some(kernel) = found(self.store.kernel(&variant.kernel).await)? else {
-                continue;
-            };
-            let runs: BTreeSet<RunId> = record
-                .runs()
-                .filter(|run| run.variant == variant.name)
-                .map(|run| run.id)
-                .collect();
-            let proof = attempts
-                .iter()
-                .filter(|attempt| runs.contains(&attempt.run))
-                .find_map(|attempt| attempt.identity.as_ref())
-                .map(|identity| identity.proof.clone());
-            lines.push(KernelLine {
-                variant: variant.name.clone(),
-                kernel: kernel.name,
-                arch: kernel.offer.arch,
-                release: kernel.offer.release,
-                build_id: kernel.offer.build_id,
-                proof,
-            });
+            for name in &variant.kernels {
+                // A kernel that could not be built; the notes say so.
+                let Some(kernel) = found(self.store.kernel(name).await)? else {
+                    continue;
+                };
+                let runs = self.runs_of(record, &variant.name, &kernel.name).await?;
+                let proof = attempts
+                    .iter()
+                    .filter(|attempt| runs.contains(&attempt.run))
+                    .find_map(|attempt| attempt.identity.as_ref())
+                    .map(|identity| identity.proof.clone());
+                lines.push(KernelLine {
+                    variant: variant.name.clone(),
+                    kernel: kernel.name,
+                    arch: kernel.offer.arch,
+                    release: kernel.offer.release,
+                    build_id: kernel.offer.build_id,
+                    proof,
+                });
+            }
         }
         Ok(lines)
+    }
+
+    /// The runs of a variant that boot this kernel.
+    async fn runs_of(
+        &self,
+        record: &JobRecord,
+        variant: &VariantName,
+        kernel: &KernelName,
+    ) -> Result<BTreeSet<RunId>, EngineError> {
+        let mut runs = BTreeSet::new();
+        for run in record.runs().filter(|run| run.variant == *variant) {
+            let own = self.kernel_of(&record.job, run).await?;
+            if own.is_some_and(|own| own.name == *kernel) {
+                runs.insert(run.id);
+            }
+        }
+        Ok(runs)
     }
 
     async fn board_lines(&self, record: &JobRecord) -> Result<Vec<BoardLine>, EngineError> {
@@ -185,8 +201,15 @@ impl Engine {
             notes.push(format!("the job has not ended: {ended} of {all} runs have"));
         }
         for variant in &record.job.variants {
-            if found(self.store.kernel(&variant.kernel).await)?.is_none() {
-                notes.push(format!("{} has no kernel: it was not built", variant.name));
+            for name in &variant.kernels {
+                if found(self.store.kernel(name).await)?.is_some() {
+                    continue;
+                }
+                let variant_name = &variant.name;
+                notes.push(match variant.kernels.len() {
+                    1 => format!("{variant_name} has no kernel: it was not built"),
+                    _ => format!("{variant_name} has no kernel {name}: it was not built"),
+                });
             }
         }
         for problem in self.store.parse_problems_of(record.job.id).await? {

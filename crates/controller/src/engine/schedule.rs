@@ -1,6 +1,6 @@
 //! Asks the scheduler after every change and carries out what it says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 /// What was read for one round of scheduling.
 struct Snapshot {
     boards: BTreeMap<BoardName, Versioned<Board>>,
-    jobs: Vec<(JobRecord, Arch)>,
+    jobs: Vec<(JobRecord, BTreeSet<Arch>)>,
 }
 
 impl Engine {
@@ -67,8 +67,8 @@ impl Engine {
         let mut jobs = Vec::new();
         for record in self.store.live_jobs().await? {
             // A job whose kernels are still built waits as a whole: its rounds are interleaved.
-            if let Some(arch) = self.settle_kernels(&record).await? {
-                jobs.push((self.store.job(record.job.id).await?, arch));
+            if let Some(archs) = self.settle_kernels(&record).await? {
+                jobs.push((self.store.job(record.job.id).await?, archs));
             }
         }
         Ok(Snapshot { boards, jobs })
@@ -154,10 +154,10 @@ fn decide_runs(snapshot: &Snapshot) -> Vec<Decision> {
         .jobs
         .iter()
         .zip(&runs)
-        .map(|((record, arch), runs)| JobEntry {
+        .map(|((record, archs), runs)| JobEntry {
             job: &record.job,
             runs,
-            arch: *arch,
+            archs,
         })
         .collect();
     assign(&Lab {

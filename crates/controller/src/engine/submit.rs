@@ -19,8 +19,8 @@ const MAX_RUNS: u64 = 100_000;
 #[derive(Debug, Clone)]
 pub(crate) struct Submission {
     pub(crate) owner: String,
-    /// Name and kernel of each variant.
-    pub(crate) variants: Vec<(String, String)>,
+    /// Name and kernels of each variant.
+    pub(crate) variants: Vec<(String, Vec<String>)>,
     pub(crate) boards: String,
     pub(crate) rounds: u32,
     pub(crate) plan_file: String,
@@ -51,8 +51,9 @@ impl Engine {
         let variants = self
             .check_variants(&submission.variants, &mut wrong)
             .await?;
-        let arch = common_arch(&variants, &mut wrong);
-        let boards = self.check_boards(&submission, arch, &mut wrong).await?;
+        let boards = self
+            .check_boards(&submission, &variants, &mut wrong)
+            .await?;
         check_size(
             &submission,
             boards.as_deref().unwrap_or_default(),
@@ -66,7 +67,7 @@ impl Engine {
         let job = Job {
             id: self.new_id(),
             owner,
-            variants: variants.into_iter().map(|(variant, _)| variant).collect(),
+            variants: variants.into_iter().map(Checked::variant).collect(),
             boards,
             rounds: submission.rounds,
             plan,
@@ -79,18 +80,18 @@ impl Engine {
         Ok(self.store.job(job.id).await?)
     }
 
-    /// The variants whose name and kernel are right.
+    /// The variants whose name and kernels are right.
     async fn check_variants(
         &self,
-        variants: &[(String, String)],
+        variants: &[(String, Vec<String>)],
         wrong: &mut Violations,
-    ) -> Result<Vec<(Variant, Arch)>, EngineError> {
+    ) -> Result<Vec<Checked>, EngineError> {
         if variants.is_empty() {
             wrong.add("variants", "at least one NAME=KERNEL is needed");
         }
         let mut good = Vec::new();
         let mut names = BTreeSet::new();
-        for (index, (name, kernel)) in variants.iter().enumerate() {
+        for (index, (name, kernels)) in variants.iter().enumerate() {
             let field = format!("variants[{index}].name");
             let name = wrong.keep(&field, VariantName::parse(name));
             let repeated = name
@@ -99,10 +100,36 @@ impl Engine {
             if let (true, Some(name)) = (repeated, &name) {
                 wrong.add(field, format!("variant {name} is given twice"));
             }
-            let field = format!("variants[{index}].kernel");
-            let kernel = self.check_kernel(kernel, &field, wrong).await?;
-            if let (Some(name), Some((kernel, arch))) = (name, kernel) {
-                good.push((Variant { name, kernel }, arch));
+            let kernels = self.check_kernels(kernels, index, wrong).await?;
+            if let (Some(name), false) = (name, kernels.is_empty()) {
+                good.push(Checked { name, kernels });
+            }
+        }
+        Ok(good)
+    }
+
+    /// The kernels of a variant that are right.
+    async fn check_kernels(
+        &self,
+        kernels: &[String],
+        index: usize,
+        wrong: &mut Violations,
+    ) -> Result<Vec<(KernelName, Arch)>, EngineError> {
+        let field = format!("variants[{index}].kernel");
+        if kernels.is_empty() {
+            wrong.add(&field, "a variant needs a kernel");
+        }
+        let mut good: Vec<(KernelName, Arch)> = Vec::new();
+        for kernel in kernels {
+            let Some((kernel, arch)) = self.check_kernel(kernel, &field, wrong).await? else {
+                continue;
+            };
+            match good.iter().find(|(_, of)| *of == arch) {
+                None => good.push((kernel, arch)),
+                Some((other, _)) => {
+                    let problem = format!("{other} and {kernel} are both for {arch}: take one");
+                    wrong.add(&field, problem);
+                }
             }
         }
         Ok(good)
@@ -120,8 +147,8 @@ impl Engine {
         };
         match self.wanted(&name).await? {
             Some(Wanted::Ready(arch) | Wanted::Building(arch, _)) => Ok(Some((name, arch))),
-            Some(Wanted::Never(failure)) => {
-                let why = failure.reason;
+            Some(Wanted::Never(never)) => {
+                let why = never.failure.reason;
                 wrong.add(field, format!("kernel {name} was not built: {why}"));
                 Ok(None)
             }
@@ -142,7 +169,7 @@ impl Engine {
     async fn check_boards(
         &self,
         submission: &Submission,
-        arch: Option<(Arch, KernelName)>,
+        variants: &[Checked],
         wrong: &mut Violations,
     ) -> Result<Option<Vec<BoardSlot>>, EngineError> {
         let Some(selector) = wrong.keep("boards", BoardSelector::parse(&submission.boards)) else {
@@ -156,12 +183,8 @@ impl Engine {
             .map(|board| (board.value.name.clone(), board.value))
             .collect();
         match &selector {
-            BoardSelector::Named(names) => {
-                for name in names {
-                    check_named(name, &known, arch.as_ref(), wrong);
-                }
-            }
-            BoardSelector::Tagged(tags) => check_tagged(tags, &known, arch.as_ref(), wrong),
+            BoardSelector::Named(names) => check_named(names, &known, variants, wrong),
+            BoardSelector::Tagged(tags) => check_tagged(tags, &known, variants, wrong),
         }
         Ok(Some(BoardSlot::of(&selector)))
     }
@@ -212,64 +235,116 @@ fn check_size(submission: &Submission, boards: &[BoardSlot], wrong: &mut Violati
     }
 }
 
-/// The architecture that all kernels share, and the first kernel.
-fn common_arch(variants: &[(Variant, Arch)], wrong: &mut Violations) -> Option<(Arch, KernelName)> {
-    let (first, arch) = variants.first()?;
-    if variants.iter().all(|(_, other)| other == arch) {
-        return Some((*arch, first.kernel.clone()));
-    }
-    let each: Vec<String> = variants
-        .iter()
-        .map(|(variant, arch)| format!("{} is {arch}", variant.kernel))
-        .collect();
-    let problem = format!(
-        "kernels of one job must share an architecture, or no board could run them all: {}",
-        each.join(", ")
-    );
-    wrong.add("variants", problem);
-    None
+/// A variant whose kernels are known.
+struct Checked {
+    name: VariantName,
+    /// At least one, each for another architecture.
+    kernels: Vec<(KernelName, Arch)>,
 }
 
+impl Checked {
+    fn runs_on(&self, arch: Arch) -> bool {
+        self.kernels.iter().any(|(_, of)| *of == arch)
+    }
+
+    /// `base (kernel k1 for x86_64)`
+    fn describe(&self) -> String {
+        let kernels = self.kernels.iter();
+        let kernels: Vec<String> = kernels
+            .map(|(kernel, arch)| format!("kernel {kernel} for {arch}"))
+            .collect();
+        format!("{} ({})", self.name, kernels.join(", "))
+    }
+
+    fn variant(self) -> Variant {
+        Variant {
+            name: self.name,
+            kernels: self.kernels.into_iter().map(|(kernel, _)| kernel).collect(),
+        }
+    }
+}
+
+/// Boards by their names: each must have a kernel of every variant, and no kernel may be for
+/// no board.
 fn check_named(
-    name: &BoardName,
+    names: &[BoardName],
     known: &BTreeMap<BoardName, Board>,
-    arch: Option<&(Arch, KernelName)>,
+    variants: &[Checked],
     wrong: &mut Violations,
 ) {
-    match (known.get(name), arch) {
-        (None, _) => {
+    let mut archs = BTreeSet::new();
+    let mut fits = true;
+    for name in names {
+        let Some(board) = known.get(name) else {
             let names: Vec<String> = known.keys().map(ToString::to_string).collect();
             wrong.add(
                 "boards",
                 unknown("board", name.as_str(), &names, CONNECT_BOARD),
             );
-        }
-        (Some(board), Some((arch, kernel))) if board.arch != *arch => {
-            let problem = format!("kernel {kernel} is {arch}, board {name} is {}", board.arch);
+            fits = false;
+            continue;
+        };
+        archs.insert(board.arch);
+        let without: Vec<String> = variants
+            .iter()
+            .filter(|variant| !variant.runs_on(board.arch))
+            .map(Checked::describe)
+            .collect();
+        if !without.is_empty() {
+            fits = false;
+            let problem = format!(
+                "board {name} is {}, which variants have no kernel for: {}",
+                board.arch,
+                without.join(", ")
+            );
             wrong.add("boards", problem);
         }
-        (Some(_), _) => {}
+    }
+    for (kernel, arch) in variants.iter().flat_map(|variant| &variant.kernels) {
+        if fits && !archs.contains(arch) {
+            let problem =
+                format!("kernel {kernel} is {arch}, and none of the boards is: leave it out");
+            wrong.add("variants", problem);
+        }
     }
 }
 
+/// One board by its tags: which one is not known yet, so all kernels are for one architecture.
 fn check_tagged(
     tags: &TagSelector,
     known: &BTreeMap<BoardName, Board>,
-    arch: Option<&(Arch, KernelName)>,
+    variants: &[Checked],
     wrong: &mut Violations,
 ) {
-    let right_arch = |board: &Board| arch.is_none_or(|(arch, _)| board.arch == *arch);
+    let archs: BTreeSet<Arch> = variants
+        .iter()
+        .flat_map(|variant| variant.kernels.iter().map(|(_, arch)| *arch))
+        .collect();
+    if archs.len() > 1 {
+        let each: Vec<String> = variants.iter().map(Checked::describe).collect();
+        let problem = format!(
+            "one board by its tags runs kernels of one architecture: {}; name the boards, or \
+             leave kernels out",
+            each.join(", ")
+        );
+        wrong.add("variants", problem);
+        return;
+    }
+    let arch = archs.first();
     let fitting: Vec<&Board> = known
         .values()
         .filter(|board| tags.matches(board.arch, &board.tags))
         .collect();
-    if fitting.iter().any(|board| right_arch(board)) {
+    if fitting
+        .iter()
+        .any(|board| arch.is_none_or(|arch| board.arch == *arch))
+    {
         return;
     }
     let wanted = BoardSelector::Tagged(tags.clone());
     let problem = match (arch, fitting.first()) {
-        (Some((arch, kernel)), Some(board)) => format!(
-            "kernel {kernel} is {arch}, but of the boards with {wanted} none is: board {} is {}",
+        (Some(arch), Some(board)) => format!(
+            "the kernels are for {arch}, but of the boards with {wanted} none is: board {} is {}",
             board.name, board.arch
         ),
         _ => {

@@ -34,7 +34,7 @@ impl JobService for Jobs {
             variants: request
                 .variants
                 .into_iter()
-                .map(|variant| (variant.name, variant.kernel))
+                .map(|variant| (variant.name, variant.kernels))
                 .collect(),
             boards: request.boards,
             rounds: request.rounds,

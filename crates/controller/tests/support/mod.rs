@@ -192,7 +192,7 @@ pub(crate) fn submission(variants: &[&str], boards: &str, rounds: u32) -> v1::Cr
                 let (name, kernel) = text.split_once('=').unwrap();
                 v1::Variant {
                     name: name.to_owned(),
-                    kernel: kernel.to_owned(),
+                    kernels: kernel.split(",").map(str::to_owned).collect(),
                 }
             })
             .collect(),

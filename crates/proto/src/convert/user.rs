@@ -101,7 +101,7 @@ impl v1::Job {
                 .into_iter()
                 .map(|variant| v1::Variant {
                     name: variant.name.into(),
-                    kernel: variant.kernel.into(),
+                    kernels: variant.kernels.into_iter().map(Into::into).collect(),
                 })
                 .collect(),
             boards: job.boards.into_iter().map(board_slot).collect(),

@@ -49,7 +49,7 @@ pub fn open(tags: &[&str]) -> BoardSlot {
 pub fn job(number: u128, owner: &str, time: i64, boards: Vec<BoardSlot>, size: (u32, u32)) -> Job {
     let variants = (0..size.0).map(|n| Variant {
         name: VariantName::parse(&format!("v{n}")).expect("legal variant"),
-        kernel: KernelName::parse(&format!("k{n}")).expect("legal kernel"),
+        kernels: vec![KernelName::parse(&format!("k{n}")).expect("legal kernel")],
     });
     Job {
         id: id(number),

@@ -46,7 +46,7 @@ pub(crate) fn plan() -> Plan {
 fn variant(name: &str) -> Variant {
     Variant {
         name: VariantName::parse(name).expect("a legal name"),
-        kernel: KernelName::parse("k1").expect("a legal name"),
+        kernels: vec![KernelName::parse("k1").expect("a legal name")],
     }
 }
 
