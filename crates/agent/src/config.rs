@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use klab_boot::BootConfig;
+use klab_boot::{BootConfig, BootError};
 use klab_model::{Arch, BoardName, Tag};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -88,6 +88,18 @@ impl Config {
         }
         check_address(path, &config.controller)?;
         Ok(config)
+    }
+
+    /// Looks whether the board has everything that its boot method needs, and says what the
+    /// method promises there.
+    ///
+    /// # Errors
+    /// [`BootError::Preflight`] with everything that is missing, or [`BootError::Config`].
+    pub fn check_boot(&self) -> Result<String, BootError> {
+        let boot = self.boot.build(&self.sysroot)?;
+        boot.preflight()?;
+        let promises = boot.capabilities().words().join(", ");
+        Ok(format!("boot method {}: {promises}", boot.name()))
     }
 }
 

@@ -41,8 +41,12 @@ impl Role {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Checks the configuration file and ends.
-    Check,
+    /// Checks the configuration file, and that a board has what its boot method needs.
+    Check {
+        /// Only the file: this machine is not the board.
+        #[arg(long)]
+        file_only: bool,
+    },
 }
 
 /// As `klab-agent exec-child ...` this program takes its place in a cgroup and becomes a
@@ -81,12 +85,11 @@ fn start(arguments: Arguments) -> anyhow::Result<()> {
         .init();
     let role = arguments.role;
     let path = arguments.config.unwrap_or_else(|| role.config().into());
-    let only_check = matches!(arguments.command, Some(Command::Check));
     match role {
         Role::Board => {
             let config = Config::load(&path)?;
-            if only_check {
-                return Ok(());
+            if let Some(Command::Check { file_only }) = arguments.command {
+                return if file_only { Ok(()) } else { check(&config) };
             }
             for note in klab_measure::protect_self() {
                 tracing::warn!("{note}");
@@ -98,7 +101,7 @@ fn start(arguments: Arguments) -> anyhow::Result<()> {
         }
         Role::Builder => {
             let config = BuilderConfig::load(&path)?;
-            if only_check {
+            if arguments.command.is_some() {
                 return Ok(());
             }
             run(async {
@@ -107,6 +110,11 @@ fn start(arguments: Arguments) -> anyhow::Result<()> {
             })
         }
     }
+}
+
+fn check(config: &Config) -> anyhow::Result<()> {
+    let promises = config.check_boot()?;
+    writeln!(std::io::stdout(), "{promises}").context("cannot print")
 }
 
 /// Runs until the work ends or the process is told to.

@@ -14,11 +14,15 @@ use serde_json::Value;
 /// Far more than the demo takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(25 * 60);
 
-/// The static agent, or nothing where it was not built; then it is said why.
-fn agent(test: &str) -> Option<PathBuf> {
+/// The static agent of an architecture, or nothing where it was not built; then it is said why.
+fn agent(test: &str, arch: &str) -> Option<PathBuf> {
     let target = program("klab");
     let target = target.ancestors().nth(2)?;
-    let agent = target.join("x86_64-unknown-linux-gnu/agent/klab-agent");
+    let triple = match arch {
+        "riscv64" => "riscv64gc-unknown-linux-gnu",
+        _ => "x86_64-unknown-linux-gnu",
+    };
+    let agent = target.join(triple).join("agent/klab-agent");
     if !agent.is_file() {
         skip(
             test,
@@ -35,11 +39,11 @@ fn boards_folder() -> PathBuf {
 }
 
 /// `klab demo` in `folder`; what it says goes into `folder/said`.
-fn demo(folder: &Path, agent: &Path) -> Child {
+fn demo(folder: &Path, arch: &str, agent: &Path) -> Child {
     let said = std::fs::File::create(folder.join("said")).expect("a file");
     let table = std::fs::File::create(folder.join("table")).expect("a file");
     Command::new(program("klab"))
-        .args(["demo", "--rounds", "1", "--folder"])
+        .args(["demo", "--arch", arch, "--rounds", "1", "--folder"])
         .arg(folder.join("demo"))
         .arg("--vboards")
         .arg(boards_folder())
@@ -90,11 +94,21 @@ fn cannot_run(said: &str) -> bool {
 
 #[test]
 fn qemu_demo_compares_two_real_kernels() {
-    let test = "qemu_demo_compares_two_real_kernels";
-    let Some(agent) = agent(test) else { return };
+    compares_two_real_kernels("qemu_demo_compares_two_real_kernels", "x86_64");
+}
+
+#[test]
+fn qemu_riscv64_demo_compares_two_real_kernels() {
+    compares_two_real_kernels("qemu_riscv64_demo_compares_two_real_kernels", "riscv64");
+}
+
+fn compares_two_real_kernels(test: &str, arch: &str) {
+    let Some(agent) = agent(test, arch) else {
+        return;
+    };
     let folder = tempfile::tempdir().expect("a temporary folder");
     let folder = folder.path();
-    let mut demo = demo(folder, &agent);
+    let mut demo = demo(folder, arch, &agent);
     let code = ended(&mut demo, folder);
     let said = said(folder);
     if code == 3 && cannot_run(&said) {
@@ -115,6 +129,9 @@ fn qemu_demo_compares_two_real_kernels() {
 fn assert_two_kernels(lab: &Lab) {
     let shown = lab.json(&["job", "show", "last"]);
     assert_eq!(shown["job"]["state"], "done");
+    // Every result is understood.
+    let report = lab.json(&["compare", "last"]);
+    assert_eq!(report["notes"], serde_json::json!([]), "{report}");
     let kernels = lab.json(&["kernel", "list"]);
     let ids = kernels.as_array().expect("kernels").iter();
     let ids: Vec<&str> = ids.filter_map(|k| k["build_id"].as_str()).collect();
@@ -149,10 +166,12 @@ fn assert_samples_of_both(report: &Value) {
 #[test]
 fn qemu_demo_ends_cleanly_on_ctrl_c() {
     let test = "qemu_demo_ends_cleanly_on_ctrl_c";
-    let Some(agent) = agent(test) else { return };
+    let Some(agent) = agent(test, "x86_64") else {
+        return;
+    };
     let folder = tempfile::tempdir().expect("a temporary folder");
     let folder = folder.path();
-    let mut demo = demo(folder, &agent);
+    let mut demo = demo(folder, "x86_64", &agent);
     let start = Instant::now();
     while !said(folder).contains("starts under") && start.elapsed() < LIMIT {
         if demo.try_wait().expect("a child").is_some() {

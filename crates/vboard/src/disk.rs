@@ -9,6 +9,9 @@ use std::process::Stdio;
 use crate::command::{describe, run, tail, tool};
 use crate::{Error, Machine, Recipe, Result, grub, uboot};
 
+/// Goes up with every change of what is on a disk: boards of older images keep them.
+pub(crate) const VERSION: u32 = 1;
+
 /// Bytes in a MiB.
 const MIB: u64 = 1 << 20;
 

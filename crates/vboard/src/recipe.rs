@@ -112,6 +112,7 @@ impl Recipe {
             &boot,
             CMDLINE,
         ];
+        hash.update(&crate::disk::VERSION.to_le_bytes());
         for part in fields.into_iter().chain(self.all_packages()).chain(TEXTS) {
             hash.update(&(part.len() as u64).to_le_bytes());
             hash.update(part.as_bytes());
